@@ -5,12 +5,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.sql.functions import Kind, kind_of
+from odradek.pipelines.sql.joins import Pairs, pairs_of
+from odradek.pipelines.sql.query import WINDOWS, Join, Query, Reference, is_within
+from odradek.pipelines.sql.splicing import with_paths
+from odradek.pipelines.sql.text import Span, exp, span_of, tables_of, tokens_of
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.pipelines.sql.columns import Columns
-    from odradek.pipelines.sql.query import Call, Join, Query, TableRead, WindowCall
-    from odradek.pipelines.sql.text import Span
+    from odradek.pipelines.sql.query import Call, Item, WindowCall
+
+RANKS = ("row_number", "rank", "dense_rank")
+WHEN_QUERIED = "the clause where you query the table or view; a sample: WHERE pmod(xxhash64(id), 10) = 0"
+EACH_SET = "an `aggregate` for each set of columns"
+# The clauses that streams do not have, and what to write instead; the first one that a query has is named.
+ADVICE = {
+    "QUALIFY": "", "OVER": "", "WINDOW": "",
+    "DISTINCT": "deduplicate: {key: [all columns]}",
+    "ROLLUP": EACH_SET, "CUBE": EACH_SET, "GROUPING SETS": EACH_SET,
+    "PIVOT": "aggregate: {a: \"sum(x) filter (where k = 'a')\"}, a column for each value",
+    "NATURAL JOIN": "JOIN … USING (k)",
+    "LATERAL (SELECT …)": "LATERAL VIEW explode(…)",
+    "WITHIN GROUP": "sort_array(collect_list(x))",
+    "IGNORE NULLS": "max_by(x, at) filter (where x is not null)",
+    "parentheses around a join": "the join without parentheses, or in FROM (SELECT …)",
+    "a table function": "LATERAL VIEW explode(…)",
+    "names for the columns of a table": "AS in SELECT for each column",
+    **dict.fromkeys(
+        ("ORDER BY", "SORT BY", "CLUSTER BY", "DISTRIBUTE BY", "LIMIT", "OFFSET", "TABLESAMPLE"), WHEN_QUERIED
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +54,19 @@ class Rows:
 
     streams: tuple[str, ...]
     tables: tuple[str, ...]  # the static ones, those of subqueries included
+    kept_tables: tuple[str, ...]  # those of `tables` whose rows a join keeps by their match in the stream
     is_plain: bool  # one SELECT of one stream with one generator at most, and no subquery
 
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """An expression of GROUP BY."""
+    """An expression of GROUP BY. The outputs are the names under which it is selected as it is."""
 
     text: str
     column: str | None  # the column that it is
-    output: str | None  # the name under which it is selected as it is; of a window its end, or its start
+    outputs: tuple[str, ...]  # of a window also those of its start and its end
+    ends: tuple[str, ...]  # those of a window's end
+    is_window: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +74,11 @@ class Groups:
     """Groups of the rows of one stream."""
 
     stream: str
+    tables: tuple[str, ...]  # the static ones of subqueries
     keys: tuple[GroupKey, ...]
     window: WindowCall | None
     having: Span | None
     aggregates: tuple[Call, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """A join of two streams. The bounds, None where there is none, are those of right minus left event time."""
-
-    left: TableRead
-    right: TableRead
-    how: Join
-    keys: tuple[tuple[str, str], ...]
-    low_ms: int | None
-    high_ms: int | None
-    residual: tuple[Span, ...]  # the conditions that are neither a key nor a bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +97,201 @@ class Refused:
     advice: str
 
 
-def shape_of(queries: Sequence[Query], inputs: Mapping[str, InputFacts]) -> Static | Rows | Groups | Pairs | Refused:
+Shape = Static | Rows | Groups | Pairs | Refused
+
+
+def shape_of(queries: Sequence[Query], inputs: Mapping[str, InputFacts]) -> Shape:
     """The shape of a block, given its parts and the facts of the tables that they read, by name in lower case."""
-    raise NotImplementedError
+    shapes = [_Reading(each, inputs).shape() for each in queries]
+    if len(shapes) == 1:
+        return shapes[0]
+    for query, shape in zip(queries, shapes, strict=True):
+        if isinstance(shape, Refused):
+            return shape
+        if isinstance(shape, (Groups, Pairs)):
+            clause = "GROUP BY" if isinstance(shape, Groups) else "a join of streams"
+            advice = "WITH part AS (SELECT …) SELECT * FROM part UNION ALL …"
+            return Refused(f"{clause} in a part of UNION ALL", _span_of_word(query, "SELECT"), advice)
+    rows = [each for each in shapes if isinstance(each, Rows)]
+    tables = _unique(name for each in shapes if isinstance(each, (Rows, Static)) for name in each.tables)
+    if not rows:
+        return Static(tables)
+    kept = _unique(name for each in rows for name in each.kept_tables)
+    return Rows(_unique(name for each in rows for name in each.streams), tables, kept, is_plain=False)
+
+
+class _Reading:
+    """Finds the shape of one SELECT."""
+
+    def __init__(self, query: Query, inputs: Mapping[str, InputFacts]) -> None:
+        self._query = query
+        self._inputs = inputs
+        self._streams = [each for each in query.tables if self._is_stream(each.table)]
+        self._read_by_subqueries = [
+            (tree, query.part.renamed.get(name.lower(), name)) for tree in query.subqueries for name in tables_of(tree)
+        ]
+        named = [*(each.table for each in query.tables), *(name for _, name in self._read_by_subqueries)]
+        self._tables = _unique(name for name in named if not self._is_stream(name))
+        own = [each for each in query.calls if each.tree.find_ancestor(exp.Query) is query.tree]
+        self._aggregates = tuple(each for each in own if kind_of(each.name) is Kind.AGGREGATE)
+        self._row_calls = [each for each in own if kind_of(each.name) is Kind.GENERATOR or each.name in WINDOWS]
+
+    def shape(self) -> Shape:
+        subqueries = [(tree, name) for tree, name in self._read_by_subqueries if self._is_stream(name)]
+        if not self._streams and not subqueries:
+            return Static(self._tables)
+        for clause in (*ADVICE, *sorted(self._query.clauses)):
+            if clause in self._query.clauses:
+                advice = _ranking(self._query) if clause in {"QUALIFY", "OVER", "WINDOW"} else ADVICE.get(clause, "")
+                return Refused(clause, _span_of_word(self._query, clause.split(" ")[0]), advice)
+        if subqueries:
+            return self._refused_subquery(*subqueries[0])
+        if self._query.tree.args.get("group") or self._aggregates or self._query.having:
+            return self._groups()
+        return self._rows() if len(self._streams) == 1 else self._pairs()
+
+    def _is_stream(self, table: str) -> bool:
+        facts = self._inputs.get(table.lower())
+        return facts is not None and facts.is_stream
+
+    def _refused_subquery(self, tree: exp.Query, stream: str) -> Refused:
+        above = tree.find_ancestor(exp.In, exp.Exists, exp.Select)
+        names = {exp.In: "IN (SELECT …)", exp.Exists: "EXISTS (SELECT …)"}
+        kind = next((name for each, name in names.items() if isinstance(above, each)), "(SELECT …)")
+        how = "anti" if above is not None and isinstance(above.parent, exp.Not) else "semi"
+        advice = (
+            f"join: {{stream: {stream}, on: [k], within: 1 hour, how: {how}}}"
+            if kind != "(SELECT …)"
+            else f"a step for its value, and a join: {{stream: …, on: [k], within: 1 hour}} with {stream}"
+        )
+        return Refused(f"{kind} of the stream '{stream}'", _span_of_tree(self._query, tree), advice)
+
+    def _rows(self) -> Rows:
+        query, stream = self._query, self._streams[0]
+        kept, is_behind = [], False
+        for number, table in enumerate(query.tables):
+            others = [each.table for each in query.tables[:number]] if table is stream else [table.table]
+            losing = {Join.LEFT, Join.SEMI, Join.ANTI, Join.FULL} if table is stream else {Join.RIGHT, Join.FULL}
+            is_behind |= table is stream
+            if is_behind and table.join in losing:
+                kept += others
+        is_one = len(query.tables) == 1 and not query.subqueries and not query.tree.args.get("hint")
+        is_plain = is_one and len(self._row_calls) <= 1 and not any(each.name in WINDOWS for each in self._row_calls)
+        return Rows((stream.table,), self._tables, _unique(kept), is_plain)
+
+    def _pairs(self) -> Pairs | Refused:
+        query = self._query
+        if len(query.tables) > 2:
+            advice = "the join of two in FROM (SELECT …), and the next one behind it"
+            return Refused("a join of two streams with another table", query.tables[2].span, advice)
+        left, right = (self._inputs[each.table.lower()].event_time for each in query.tables)
+        return pairs_of(query, (left, right), self._tables)
+
+    def _groups(self) -> Groups | Refused:
+        query = self._query
+        if len(query.tables) > 1:
+            span = _span_of_word(query, "GROUP" if query.group else "SELECT")
+            return Refused("a join and groups in one SELECT", span, "… FROM (SELECT … FROM a JOIN b …) GROUP BY …")
+        for call in self._aggregates:
+            if call.is_distinct and (call.name != "count" or len(call.arguments) > 1):
+                columns = ", ".join(query.text(each) for each in call.arguments)
+                advice = (
+                    f"count(DISTINCT struct({columns}))"
+                    if call.name == "count"
+                    else f"deduplicate: {{key: [the columns of the groups, {columns}]}} before the step"
+                )
+                return Refused(f"{call.name}(DISTINCT {columns})", call.span, advice)
+        within = [each for each in self._row_calls if each.name in WINDOWS and self._is_in_group(each.span)]
+        if within and query.window is None:
+            text = query.text(within[-1].span)
+            return Refused(f"{text} beside another window, or in an expression", within[-1].span, f"GROUP BY {text}")
+        own = query.tables[0]
+        for each in query.references(query.having) if query.having else ():
+            known = query.columns[0]
+            if each.item is not None and known is not None and each.parts[0] in known and not self._is_column(each):
+                advice = f"another alias, or in HAVING {query.text(each.item.span)} itself"
+                return Refused(f"HAVING with '{each.parts[0]}', a column and an alias,", each.span, advice)
+        keys = tuple(self._key(each) for each in query.group)
+        return Groups(own.table, self._tables, keys, query.window, query.having, self._aggregates)
+
+    def _is_in_group(self, span: Span) -> bool:
+        return any(is_within(span, each.span) for each in self._query.group)
+
+    def _is_column(self, reference: Reference) -> bool:
+        """Whether an alias of SELECT is the column of the same name."""
+        item = reference.item
+        return item is not None and isinstance(item.tree, exp.Column) and item.tree.name.lower() == item.name.lower()
+
+    def _key(self, key: Item) -> GroupKey:
+        query, words = self._query, self._words(key.span)
+        is_window = query.window is not None and key.span == query.window.span
+        outputs: list[str] = []
+        ends: list[str] = []
+        references = query.references(key.span)
+        is_column = isinstance(key.tree.unnest(), exp.Column) and len(references[0].parts) == 1
+        column = references[0].parts[0] if is_column else None
+        for item in query.items:
+            found = self._words(item.span)
+            if item.star_of is not None:
+                outputs += ["start", "end"] if is_window and item.star_of.lower() in WINDOWS else []
+                outputs += [column] if column and item.star_of.lower() in {"", query.tables[0].alias.lower()} else []
+                ends += ["end"] if "end" in outputs else []
+            elif item.name and found in ((words,) if not is_window else (words, (*words, ".", "start"))):
+                outputs.append(item.name)
+            elif item.name and is_window and found == (*words, ".", "end"):
+                outputs.append(item.name)
+                ends.append(item.name)
+        return GroupKey(query.text(key.span), column, _unique(outputs), _unique(ends), is_window)
+
+    def _words(self, span: Span) -> tuple[str, ...]:
+        """An expression without parentheses, in which each column has the name of its table: to compare expressions."""
+        query = self._query
+
+        def path(reference: Reference) -> str | None:
+            if reference.table == "window" and query.window is not None:
+                fields = [] if reference.parts[0].lower() in WINDOWS else [each.lower() for each in reference.parts]
+                return ".".join((with_paths(query, query.window.span, path), *fields))
+            return None if reference.table is None else ".".join((reference.table, *reference.parts))
+
+        tokens = tokens_of(with_paths(query, span, path))
+        kinds = {"L_PAREN", "R_PAREN"}
+        return tuple(
+            each.text if each.kind == "STRING" else each.text.lower() for each in tokens if each.kind not in kinds
+        )
+
+
+def _ranking(query: Query) -> str:
+    """What to write instead of a window function, with the columns of the query."""
+    window = query.tree.find(exp.Window)
+    if window is None:
+        return "an `aggregate` with `by` and a `window`"
+    by = ", ".join(each.sql("spark") for each in window.args.get("partition_by") or ()) or "k"
+    order = window.args.get("order")
+    first = order.expressions[0] if order is not None else None
+    at, is_latest = ("at", True) if first is None else (first.this.sql("spark"), bool(first.args.get("desc")))
+    call = window.this
+    if not isinstance(call, exp.Anonymous) or str(call.this).lower() not in RANKS:
+        return f"aggregate: {{…}}, by: [{by}], window: {{…}}"
+    row = f'aggregate: {{row: "{"max_by" if is_latest else "min_by"}(struct(…), {at})"}}, by: [{by}]'
+    view = f"views: {{latest: {{from: {query.tables[0].table}, key: [{by}], order_by: [{at}]}}}}, or "
+    rows = f"slice(sort_array(collect_list(struct({at}, …)), {'false' if is_latest else 'true'}), 1, n)"
+    return f'{view if is_latest else ""}{row}; for the first n: aggregate: {{rows: "{rows}"}}, by: [{by}]'
+
+
+def _span_of_word(query: Query, word: str) -> Span:
+    """The first token that begins with a word; that of FROM if there is none."""
+    tokens = tokens_of(query.part.text)
+    found = [each for start in (word, "FROM") for each in tokens if each.text.upper().startswith(start)]
+    start = query.part.start
+    return found[0].start + start, found[0].end + start
+
+
+def _span_of_tree(query: Query, tree: exp.Expr) -> Span:
+    found = span_of(tree)
+    return (
+        _span_of_word(query, "SELECT") if found is None else (found[0] + query.part.start, found[1] + query.part.start)
+    )
+
+
+def _unique(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))

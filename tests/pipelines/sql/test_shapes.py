@@ -1,0 +1,412 @@
+"""What a query over streams is."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.pipelines.definition.ddl import parse_ddl
+from odradek.pipelines.sql.blocks import blocks_of
+from odradek.pipelines.sql.columns import Columns
+from odradek.pipelines.sql.joins import Bound, Pairs
+from odradek.pipelines.sql.query import Join, Query
+from odradek.pipelines.sql.shapes import Groups, InputFacts, Refused, Rows, Shape, Static, shape_of
+from tests.pipelines.sql.corpus import columns_of as known_columns
+from tests.pipelines.sql.corpus import parts
+
+STREAMS = {
+    "s": "k STRING, n BIGINT, at TIMESTAMP, l ARRAY<INT>, a STRUCT<b: INT>",
+    "t": "k STRING, m BIGINT, at TIMESTAMP, until TIMESTAMP",
+    "u": "k STRING, at TIMESTAMP",
+    "unknown": None,
+}
+TABLES = {"d": "k STRING, name STRING", "e": "k STRING, x INT"}
+
+
+def columns_of(name: str) -> Columns | None:
+    ddl = {**STREAMS, **TABLES}.get(name)
+    return None if ddl is None else Columns({each.name: each.type for each in parse_ddl(ddl)})
+
+
+def shape(sql: str) -> Shape:
+    """The shape of the last block of a query; the blocks before it are streams without event time."""
+    *hidden, block = blocks_of("step", sql, lambda name: name in STREAMS)
+    inputs = {
+        name: InputFacts(name in STREAMS, "at" if name in STREAMS else None, columns_of(name))
+        for name in (*STREAMS, *TABLES)
+    }
+    inputs |= {each.name.lower(): InputFacts(is_stream=True, event_time="at") for each in hidden}
+    return shape_of([Query.read(part, columns_of) for part in block.parts], inputs)
+
+
+@pytest.mark.parametrize(
+    ("sql", "streams", "tables", "is_plain"),
+    [
+        ("select * from s", "s", "", True),
+        ("select k, n + 1 as m, m * 2 from s where n > 1", "s", "", True),
+        ("select k, explode(l) as x from s", "s", "", True),
+        ("select k, x from s lateral view outer explode(l) as x", "s", "", True),
+        ("select k, x, y from s lateral view explode(l) as x lateral view explode(l) as y", "s", "", False),
+        ("select window(at, '1 hour') as w from s", "s", "", False),
+        ("select * from s where k in (select k from d)", "s", "d", False),
+        ("select *, (select max(x) from e where e.k = s.k) as x from s", "s", "e", False),
+        ("select * from s join d using (k)", "s", "d", False),
+        ("select * from s, d, e where s.k = d.k and d.k = e.k", "s", "d e", False),
+        ("select * from s left join d on s.k = d.k left anti join e on s.k = e.k", "s", "d e", False),
+        ("select * from d right join s on s.k = d.k", "s", "d", False),
+        ("select * from d full join e using (k) join s using (k)", "s", "d e", False),
+        ("select k from s union all select k from t union all select k from s", "s t", "", False),
+        ("select k from s union all select k from d", "s", "d", False),
+        ("with p as (select k, count(*) from s group by k) select * from p", "step__p", "", True),
+        ("select * from (select k, count(*) from s group by k)", "step__1", "", True),
+        ("select /*+ repartition(3) */ * from s", "s", "", False),
+    ],
+)
+def test_a_select_without_state_is_row_by_row(sql: str, streams: str, tables: str, is_plain: bool) -> None:
+    assert shape(sql) == Rows(tuple(streams.split()), tuple(tables.split()), (), is_plain)
+
+
+@pytest.mark.parametrize(
+    ("sql", "kept"),
+    [
+        ("select * from s right join d on s.k = d.k", ("d",)),
+        ("select * from s full join d on s.k = d.k", ("d",)),
+        ("select * from d left join s on s.k = d.k", ("d",)),
+        ("select d.* from d left semi join s on s.k = d.k", ("d",)),
+        ("select * from d join e using (k) left join s using (k)", ("d", "e")),
+        ("select * from s left join d using (k) right join e using (k)", ("e",)),
+        ("select * from s right join d using (k) join e using (k) union all select * from s", ("d",)),
+    ],
+)
+def test_tables_whose_rows_a_join_keeps_are_named(sql: str, kept: tuple[str, ...]) -> None:
+    found = shape(sql)
+    assert isinstance(found, Rows)
+    assert found.kept_tables == kept
+
+
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("select 1", ()),
+        ("select k, count(*) from d group by rollup (k) order by k limit 3", ("d",)),
+        ("select * from d where k in (select k from e)", ("d", "e")),
+        ("select k, window(at, '1 hour') from d", ("d",)),
+    ],
+)
+def test_static_tables_alone_are_static(sql: str, tables: tuple[str, ...]) -> None:
+    assert shape(sql) == Static(tables)
+
+
+@pytest.mark.parametrize(
+    ("sql", "keys"),
+    [
+        ("select k, count(*) from s group by k", ["k = k: k"]),
+        ("select s.K as x, count(*) from s group by k", ["k = k: x"]),
+        ("select k, k as j from s group by s.k", ["s.k = k: k j"]),
+        ("select count(*) from s", []),
+        ("select count(*) from s having count(*) > 1", []),
+        ("select n % 2 as odd, N%2 even, n % 2 + 1 as x, k from s group by n % 2, k", ["n % 2: odd even", "k = k: k"]),
+        ("select upper(k) as j, count(*) from s group by j", ["upper(k): j"]),
+        ("select upper(k) as j, count(*) from s group by 1, a.b", ["upper(k): j", "a.b:"]),
+        ("select 'X' || k as j, 'x' || k from s group by 'X' || k", ["'X' || k: j"]),
+        ("select k, n, sum(n) from s group by all", ["k = k: k", "n = n: n"]),
+        ("select *, count(*) from s group by k, n, at", ["k = k: k", "n = n: n", "at = at: at"]),
+        ("select x, count(*) from s lateral view explode(l) as x group by x", ["x = x: x"]),
+        (
+            "select window.start, window.end as until, k from s group by window(at, '1 hour'), k",
+            ["window(at, '1 hour')!: start until (until)", "k = k: k"],
+        ),
+        ("select window, count(*) from s group by window(at, '1 hour')", ["window(at, '1 hour')!: window"]),
+        ("select window.*, count(*) from s group by window(at, '1 day')", ["window(at, '1 day')!: start end (end)"]),
+        (
+            "select window(s.at, '1 hour').end as until, count(*) from s group by window(at, '1 hour')",
+            ["window(at, '1 hour')!: until (until)"],
+        ),
+        (
+            "select window(at, '1 hour') as w, w.end as e, count(*) from s group by w",
+            ["window(at, '1 hour')!: w e (e)"],
+        ),
+        (
+            "select session_window.start as since, k from s group by session_window(at, '5 minutes'), k",
+            ["session_window(at, '5 minutes')!: since", "k = k: k"],
+        ),
+    ],
+)
+def test_groups_know_under_which_names_their_keys_are_written(sql: str, keys: list[str]) -> None:
+    found = shape(sql)
+    assert isinstance(found, Groups)
+    assert (found.stream, found.tables) == ("s", ())
+    assert [
+        f"{each.text}{' = ' + each.column if each.column else ''}{'!' if each.is_window else ''}: "
+        f"{' '.join(each.outputs)}{' (' + ' '.join(each.ends) + ')' if each.ends else ''}".rstrip()
+        for each in found.keys
+    ] == keys
+    assert (found.window is not None) == any(each.is_window for each in found.keys)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "cast(at as bigint)",
+        "unix_timestamp(at)",
+        "cast(k as int)",
+        "to_timestamp(k)",
+        "cast(n as float)",
+        "concat(k, a.b)",
+        "hash(k, n)",
+        "coalesce(k, 'x')",
+        "cast(k as string)",
+    ],
+)
+def test_an_expression_of_a_group_column_is_not_the_group_column(spelling: str) -> None:
+    found = shape(f"select {spelling} as j, count(*) from s group by k, at, n, a.b")
+    assert isinstance(found, Groups)
+    assert [each.outputs for each in found.keys] == [(), (), (), ()]
+    found = shape(f"select {spelling} as j, count(*) from s group by {spelling}")
+    assert isinstance(found, Groups)
+    assert [(each.column, each.outputs) for each in found.keys] == [(None, ("j",))]
+
+
+def test_groups_have_their_aggregates_and_their_condition() -> None:
+    where = "where n in (select x from e)"
+    sql = f"select k, count(distinct n) as c, size(collect_set(n)) from s {where} group by k having c > 1"
+    found = shape(sql)
+    assert isinstance(found, Groups)
+    assert [each.name for each in found.aggregates] == ["count", "collect_set"]
+    assert found.having is not None
+    assert sql[slice(*found.having)] == "c > 1"
+    assert found.tables == ("e",)
+
+
+HOUR = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("condition", "keys", "low", "high", "residual"),
+    [
+        ("on s.k = t.k and s.at = t.at", [("k", "k"), ("at", "at")], 0, 0, []),
+        ("using (k, at)", [("k", "k"), ("at", "at")], 0, 0, []),
+        ("on t.k = s.k and t.at between s.at and s.at + interval 1 hour", [("k", "k")], 0, HOUR, []),
+        (
+            "on n = m and ((t.at >= s.at - interval '2' hours) and (s.at + interval '30 minutes') >= t.at)",
+            [("n", "m")],
+            -2 * HOUR,
+            HOUR // 2,
+            [],
+        ),
+        ("on s.k = t.k and t.at - s.at <= interval 1 hour 30 minutes", [("k", "k")], None, 3 * HOUR // 2, []),
+        ("on s.k = t.k and s.at > t.at and s.at < t.at + interval 1 hour", [("k", "k")], (-HOUR,), (0,), []),
+        (
+            "on s.k = t.k and t.at > s.at and s.at + interval 2 days > t.at and s.at + interval 1 day > t.at",
+            [("k", "k")],
+            (0,),
+            (24 * HOUR,),
+            [],
+        ),
+        ("on s.k = t.k and s.at = t.at + interval 1 hour", [("k", "k")], -HOUR, -HOUR, []),
+        ("on s.k = t.k", [("k", "k")], None, None, []),
+        ("on true", [], None, None, ["true"]),
+        ("on s.k = t.k and t.at between s.at and t.until", [("k", "k")], 0, None, ["t.at between s.at and t.until"]),
+        (
+            "on s.k = t.k and t.at not between s.at and s.at + interval 1 hour",
+            [("k", "k")],
+            None,
+            None,
+            ["t.at not between s.at and s.at + interval 1 hour"],
+        ),
+        (
+            "on s.k = t.k and t.at < s.at + interval 1 month",
+            [("k", "k")],
+            None,
+            None,
+            ["t.at < s.at + interval 1 month"],
+        ),
+        ("on s.k = t.k and t.until > s.at", [("k", "k")], None, None, ["t.until > s.at"]),
+        ("on s.k = t.k and t.at > s.at + s.at", [("k", "k")], None, None, ["t.at > s.at + s.at"]),
+        ("on s.k <=> t.k and lower(s.k) = t.k", [], None, None, ["s.k <=> t.k", "lower(s.k) = t.k"]),
+        ("on s.k = s.k and s.k = 'a' and s.a.b = m", [], None, None, ["s.k = s.k", "s.k = 'a'", "s.a.b = m"]),
+        ("on s.k = t.k and (s.n > 1 or m > 1)", [("k", "k")], None, None, ["s.n > 1 or m > 1"]),
+        ("on s.k = t.k or s.n = t.m and s.at = t.at", [], None, None, ["s.k = t.k or s.n = t.m and s.at = t.at"]),
+        (
+            "on case when n > 1 and m > 1 then true end and s.k = t.k",
+            [("k", "k")],
+            None,
+            None,
+            ["case when n > 1 and m > 1 then true end"],
+        ),
+        ("on not (s.k = t.k and n = m)", [], None, None, ["not (s.k = t.k and n = m)"]),
+    ],
+)
+def test_conditions_of_a_join_of_streams_are_keys_bounds_and_others(
+    condition: str,
+    keys: list[tuple[str, str]],
+    low: int | tuple[int] | None,
+    high: int | tuple[int] | None,
+    residual: list[str],
+) -> None:
+    sql = f"select s.k from s left join t {condition}"
+    found = shape(sql)
+    assert isinstance(found, Pairs)
+    assert (found.left.table, found.right.table, found.how) == ("s", "t", Join.LEFT)
+    assert list(found.keys) == keys
+    assert (found.low, found.high) == (_bound(low), _bound(high))
+    assert [sql[slice(*each)] for each in found.residual] == residual
+
+
+def _bound(ms: int | tuple[int] | None) -> Bound | None:
+    """A bound that is a tuple is open."""
+    if ms is None:
+        return None
+    return Bound(ms[0], is_open=True) if isinstance(ms, tuple) else Bound(ms)
+
+
+@pytest.mark.parametrize(
+    ("sql", "how"),
+    [
+        ("select * from s, t where s.k = t.k and t.at between s.at and s.at + interval 1 hour and n > 1", Join.INNER),
+        (
+            "select * from s cross join t where s.k = t.k and s.at <= t.at and s.at >= t.at - interval 1 hour",
+            Join.INNER,
+        ),
+        ("select * from s join t on s.k = t.k where t.at >= s.at and t.at - interval 1 hour <= s.at", Join.INNER),
+        (
+            (
+                "select * from s x join t y on x.k = y.k and y.at between x.at and x.at + interval 60 minutes "
+                "where x.k in (select k from d)"
+            ),
+            Join.INNER,
+        ),
+        ("select * from s full join t on s.k = t.k and t.at between s.at and s.at + interval 3600 seconds", Join.FULL),
+        (
+            "select s.* from s anti join t on s.k = t.k and t.at between s.at and s.at + interval 3600 seconds",
+            Join.ANTI,
+        ),
+    ],
+)
+def test_every_kind_of_join_of_streams_is_read(sql: str, how: Join) -> None:
+    found = shape(sql)
+    assert isinstance(found, Pairs)
+    assert (found.how, found.keys, found.low, found.high) == (how, (("k", "k"),), Bound(0), Bound(HOUR))
+    assert found.residual == ()
+    assert found.tables == (("d",) if " d" in sql else ())
+
+
+def test_where_behind_an_outer_join_is_no_condition_of_the_join() -> None:
+    found = shape("select * from s left join t on s.k = t.k where s.at = t.at")
+    assert isinstance(found, Pairs)
+    assert (found.low, found.high) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("sql", "clause", "at", "advice"),
+    [
+        ("select distinct k from s", "DISTINCT", "distinct", "deduplicate"),
+        ("select k from s order by k limit 3", "ORDER BY", "order by", "query the table or view"),
+        ("select k from s sort by k", "SORT BY", "sort by", "query"),
+        ("select k from s limit 3", "LIMIT", "limit", "query"),
+        ("select k from s tablesample (10 percent)", "TABLESAMPLE", "tablesample", "pmod(xxhash64(id), 10) = 0"),
+        (
+            "select *, row_number() over (partition by k order by at desc) as r from s",
+            "OVER",
+            "over",
+            'views: {latest: {from: s, key: [k], order_by: [at]}}, or aggregate: {row: "max_by(struct(…), at)"}, by',
+        ),
+        (
+            "select * from s qualify rank() over (partition by k, n order by at) <= 3",
+            "QUALIFY",
+            "qualify",
+            (
+                'aggregate: {row: "min_by(struct(…), at)"}, by: [k, n]; for the first n: aggregate: {rows: '
+                '"slice(sort_array(collect_list(struct(at, …)), true), 1, n)"}, by: [k, n]'
+            ),
+        ),
+        ("select sum(n) over (partition by k) from s", "OVER", "over", "aggregate: {…}, by: [k], window: {…}"),
+        ("select rank() over w from s window w as (partition by k)", "OVER", "over", "by: [k]"),
+        ("select k, sum(n) from s group by rollup (k)", "ROLLUP", "rollup", "an `aggregate` for each set"),
+        ("select k from s group by k grouping sets ((k), ())", "GROUPING SETS", "grouping sets", "for each set"),
+        ("select * from s pivot (sum(n) for k in ('a'))", "PIVOT", "pivot", "filter (where k = 'a')"),
+        ("select * from s natural join t", "NATURAL JOIN", "natural", "USING"),
+        ("select * from s, lateral (select 1)", "LATERAL (SELECT …)", "lateral", "LATERAL VIEW"),
+        ("select first(k) ignore nulls from s group by n", "IGNORE NULLS", "ignore nulls", "max_by"),
+        ("select * from s where k in (select k from t)", "IN (SELECT …) of the stream 't'", "k from t", "how: semi"),
+        (
+            "select * from s where k not in (select k from t)",
+            "IN (SELECT …) of the stream 't'",
+            "k from t",
+            "how: anti",
+        ),
+        (
+            "select * from d where not exists (select 1 from s where s.k = d.k)",
+            "EXISTS (SELECT …) of the stream 's'",
+            "1 from s",
+            "how: anti",
+        ),
+        ("select (select max(m) from t) as m from s", "(SELECT …) of the stream 't'", "max(m)", "a step for its value"),
+        (
+            "select k, count(*) from s join d using (k) group by k",
+            "a join and groups in one SELECT",
+            "group by",
+            "FROM (SELECT … FROM a JOIN b …) GROUP BY",
+        ),
+        ("select count(*) from s join t using (k)", "a join and groups in one SELECT", "select", "FROM (SELECT"),
+        (
+            "select * from s join t using (k, at) join u using (k, at)",
+            "a join of two streams with another table",
+            "u using",
+            "in FROM (SELECT …)",
+        ),
+        (
+            "select k, count(distinct n, at) from s group by k",
+            "count(DISTINCT n, at)",
+            "count(",
+            "count(DISTINCT struct(n, at))",
+        ),
+        ("select k, sum(distinct n) from s group by k", "sum(DISTINCT n)", "sum(", "deduplicate: {key: [the columns"),
+        (
+            "select count(*) from s group by window(at, '1 day'), session_window(at, '1 hour')",
+            "session_window(at, '1 hour') beside another window, or in an expression",
+            "session_window",
+            "GROUP BY session_window(at, '1 hour')",
+        ),
+        (
+            "select count(*) from s group by struct(window(at, '1 day'))",
+            "window(at, '1 day') beside another window, or in an expression",
+            "window",
+            "GROUP BY window(at, '1 day')",
+        ),
+        (
+            "select k, sum(n) as n from s group by k having n > 10",
+            "HAVING with 'n', a column and an alias,",
+            "n > 10",
+            "another alias, or in HAVING sum(n) itself",
+        ),
+        (
+            "select k from s union all select k from t group by k",
+            "GROUP BY in a part of UNION ALL",
+            "select k from t",
+            "WITH part AS (SELECT …)",
+        ),
+        (
+            "select k from s union all select s.k from s join t using (k, at)",
+            "a join of streams in a part of UNION ALL",
+            "select s.k",
+            "WITH part AS (SELECT …)",
+        ),
+        ("select k from s union all select k from t limit 3", "LIMIT", "limit", "query"),
+    ],
+)
+def test_other_clauses_are_refused_with_what_to_write(sql: str, clause: str, at: str, advice: str) -> None:
+    found = shape(sql)
+    assert isinstance(found, Refused)
+    assert found.clause == clause
+    assert found.span[0] == sql.index(at)
+    assert advice in found.advice
+
+
+def test_recorded_and_drawn_queries_have_a_shape() -> None:
+    inputs = {name.lower(): InputFacts(is_stream=True, event_time="at") for name in ("orders", "s", "a", "b", "timed")}
+    for part in parts():
+        assert isinstance(shape_of([Query.read(part, known_columns)], inputs), Shape)
+
+
+def test_having_may_name_a_group_column_by_its_own_name() -> None:
+    assert isinstance(shape("select k, sum(n) as total from s group by k having k > 'a' and total > 10"), Groups)
