@@ -11,7 +11,7 @@ import pytest
 from odradek.pipelines import Pipeline
 from odradek.pipelines.definition.model import Watermark
 from odradek.pipelines.definition.operations import Aggregation, StreamJoin, Window
-from odradek.pipelines.definition.vocabulary import Duration, Late, StreamJoinKind
+from odradek.pipelines.definition.vocabulary import Duration, StreamJoinKind
 from tests.pipelines.definition.definitions import sound
 
 DOCS = Path(__file__).parents[3] / "docs" / "pipelines.md"
@@ -22,7 +22,7 @@ sources:
   shown:
     topic: shown
     schema: "id BIGINT, shown_at TIMESTAMP"
-    watermark: {column: shown_at, delay: 1 minute, late: dead_letters}
+    watermark: {column: shown_at, delay: 1 minute}
   clicks: {topic: clicks, schema: "id BIGINT, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}
 steps:
   pairs: {from: shown, join: {stream: clicks, on: [id], within: 1 hour, how: full}}
@@ -42,8 +42,8 @@ sources:
 
 def test_python_and_yaml_give_the_same_model() -> None:
     p = Pipeline("p", dead_letters="dead")
-    late = {"column": "shown_at", "delay": "1 minute", "late": "dead_letters"}
-    p.source("shown", topic="shown", schema="id BIGINT, shown_at TIMESTAMP", watermark=late)
+    shown = {"column": "shown_at", "delay": "1 minute"}
+    p.source("shown", topic="shown", schema="id BIGINT, shown_at TIMESTAMP", watermark=shown)
     mark = {"column": "at", "delay": "1 minute"}
     p.source("clicks", topic="clicks", schema="id BIGINT, at TIMESTAMP", watermark=mark)
     join = {"stream": "clicks", "on": ["id"], "within": timedelta(hours=1), "how": "full"}
@@ -60,7 +60,7 @@ def test_python_and_yaml_give_the_same_model() -> None:
     assert pairs == StreamJoin("shown", "clicks", ("id",), Duration(3_600_000), StreamJoinKind.FULL)
     assert isinstance(visits, Aggregation)
     assert visits.window == Window("at", gap=Duration(1_800_000))
-    assert pipeline.sources[0].watermark == Watermark("shown_at", Duration(60_000), Late.DEAD_LETTERS)
+    assert pipeline.sources[0].watermark == Watermark("shown_at", Duration(60_000))
 
 
 @pytest.mark.parametrize(

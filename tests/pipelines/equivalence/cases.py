@@ -81,7 +81,6 @@ class Source:
     name: str
     delay_minutes: int | None
     is_time_computed: bool = False
-    late: str = "count"  # count | dead_letters
 
 
 @dataclass(frozen=True)
@@ -230,8 +229,6 @@ class Case:
     sinks: tuple[Sink, ...]
     views: tuple[View, ...] = ()
     batches: tuple[dict[str, tuple[Record, ...]], ...] = ()
-    shares_reads: bool = False
-    trigger: str | None = None  # flows without state run as often as those with state, and so share their query
 
     def step(self, name: str) -> Step | None:
         return next((each for each in self.steps if each.name == name), None)

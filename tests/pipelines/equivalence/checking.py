@@ -103,13 +103,8 @@ def late_rows_of(case: Case, flow: str, late: Counter[str]) -> int:
     ends: dict[str, Sink | View] = {f"files-{each.name}": each for each in case.sinks}
     ends |= {f"view-{each.name}": each for each in case.views}
     root = ends[flow].input if flow in ends else flow.removesuffix("-changes").removesuffix("-views")
-    roots = [root]
-    if flow.partition("-")[2] in {"shared", "shared-changes"}:
-        is_append = flow.endswith("-shared")
-        roots = [each.input for each in case.sinks if each.kind != "files" and (each.mode == "append") is is_append]
-    steps = {each.name: each for name in roots for each in case.upstream(name)}
     dropping = (Aggregate, Deduplicate, StreamJoin)
-    return sum(late[name] for name, each in steps.items() if isinstance(each.operation, dropping))
+    return sum(late[each.name] for each in case.upstream(root) if isinstance(each.operation, dropping))
 
 
 def check_stopped(spark: SparkSession, run: Run, case: Case, oracle: Oracle, engine: str) -> list[str]:

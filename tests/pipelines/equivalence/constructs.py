@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
 def constructs_of(case: Case) -> set[str]:
     found = {f"batches: {len(case.batches)}", f"sources: {len(case.sources)}"}
-    found |= {"shared reads"} if case.shares_reads else set()
     for source in case.sources:
-        found |= {"watermark of a step"} if source.delay_minutes is None else {f"late: {source.late}"}
+        found |= {"watermark of a step"} if source.delay_minutes is None else set()
         found |= {"computed event time"} if source.is_time_computed else set()
     for step in case.steps:
         found |= {*of_operation(step.operation), *of_expectations(step)}

@@ -79,7 +79,6 @@ def definition_of(case: Case, engine: str = "standard") -> str:
         "pipeline": "case",
         "engine": engine,
         "dead_letters": "dead",
-        **({"share_reads": True, "trigger": case.trigger} if case.shares_reads and engine == "standard" else {}),
         "sources": {each.name: source_of(each) for each in case.sources},
         "steps": {each.name: step_of(each) for each in case.steps},
         "sinks": {each.name: sink_of(each) for each in case.sinks},
@@ -112,8 +111,7 @@ def source_of(source: Source) -> dict[str, Any]:
         "tombstones": "dead_letters",
     }
     if source.delay_minutes is not None:
-        late = {} if source.late == "count" else {"late": source.late}
-        made["watermark"] = {**watermark_of(source.delay_minutes), **late}
+        made["watermark"] = watermark_of(source.delay_minutes)
     if source.is_time_computed:
         made["columns"] = {"at": "to_timestamp(ts)"}
     return made

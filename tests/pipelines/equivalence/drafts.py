@@ -22,9 +22,7 @@ class Draft:
     draw: st.DrawFn
     has_late_rows: bool = False
     has_later_duplicates: bool = False  # duplicates may be later events than the first
-    has_late_letters: bool = False  # late rows are dead letters: one flow, whose rule is known
     is_realtime: bool = False
-    shares_reads: bool = False
     is_stopping: bool = False  # an expectation stops the pipeline
     sources: list[Source] = field(default_factory=list)
     shapes: dict[str, Shape] = field(default_factory=dict)

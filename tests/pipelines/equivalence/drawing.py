@@ -7,7 +7,6 @@ from dataclasses import replace
 import hypothesis
 from hypothesis import strategies as st
 
-from tests.pipelines.equivalence import drawing_steps
 from tests.pipelines.equivalence.cases import (
     STREAM_COLUMNS,
     Aggregate,
@@ -20,37 +19,32 @@ from tests.pipelines.equivalence.cases import (
     StreamJoin,
 )
 from tests.pipelines.equivalence.drafts import Draft
-from tests.pipelines.equivalence.drawing_ends import draw_ends, draw_expectations, draw_view, sink_choices
+from tests.pipelines.equivalence.drawing_ends import draw_ends, draw_expectations
 from tests.pipelines.equivalence.drawing_kept import kept_cases
 from tests.pipelines.equivalence.drawing_records import draw_batches
 from tests.pipelines.equivalence.drawing_steps import (
     LATE_THEMES,
-    LETTER_THEMES,
     THEMES,
     Kind,
     add_step,
-    aggregate,
     allowed_kinds,
     declared_join,
     explode,
     python,
     select,
-    select_groups,
     static_join,
     stream_join,
 )
 
 JOINS = {stream_join, declared_join}
-SHARING_EVERY = 10  # of so many seeds the last draws a definition whose flows share reads, and the one before it a
-# definition whose tables and views keep a row of each key
+KEPT_EVERY = 10  # of so many seeds the last draws a definition whose tables and views keep a row of each key
 
 
 def case_of(seed: int, strategy: st.SearchStrategy[Case] | None = None) -> Case:
     """The case of a seed. Each is drawn by itself, because Hypothesis varies earlier examples of a run."""
     drawn: list[Case] = []
     if strategy is None:
-        special = {SHARING_EVERY - 1: shared_cases, SHARING_EVERY - 2: kept_cases}
-        strategy = special.get(seed % SHARING_EVERY, cases)()
+        strategy = kept_cases() if seed % KEPT_EVERY == KEPT_EVERY - 1 else cases()
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
@@ -91,14 +85,12 @@ def timely_draft(draw: st.DrawFn) -> Draft:
 
 def late_draft(draw: st.DrawFn) -> Draft:
     """A chain of steps that read one source, or a join of both."""
-    draft = Draft(draw, has_late_rows=True, has_late_letters=draw(st.booleans()))
-    theme: tuple[Kind, ...] = draw(st.sampled_from(LETTER_THEMES if draft.has_late_letters else LATE_THEMES))
+    draft = Draft(draw, has_late_rows=True)
+    theme: tuple[Kind, ...] = draw(st.sampled_from(LATE_THEMES))
     draw_sources(draft, 2 if JOINS.intersection(theme) else 1)
     for number, kind in enumerate(theme):
         add_step(draft, kind, list(draft.shapes)[-1] if number or len(draft.sources) == 1 else "a")
     draw_ends(draft)
-    if draft.has_late_letters:
-        draft.sources = [replace(each, late="dead_letters") for each in draft.sources]
     return draft
 
 
@@ -107,9 +99,7 @@ def draw_sources(draft: Draft, count: int) -> None:
     for name in ("a", "b")[:count]:
         draft.sources.append(Source(name, draw(st.sampled_from((5, 20))), draw(st.booleans())))
         draft.shapes[name] = Shape(STREAM_COLUMNS, has_unique_ids=not draft.has_later_duplicates)
-    if (
-        count == 1 and not draft.has_late_letters and draw(st.sampled_from((False, False, True)))
-    ):  # the watermark is that of a step
+    if count == 1 and draw(st.sampled_from((False, False, True))):  # the watermark is that of a step
         source = draft.sources[0]
         draft.sources[0] = replace(source, delay_minutes=None)
         draft.steps.append(Step("timed", Select("a", STREAM_COLUMNS), delay_minutes=source.delay_minutes))
@@ -137,43 +127,6 @@ def needs_keys(draft: Draft) -> bool:
     is_key = any("k" in each.key or each.form in {"changes", "history"} for each in draft.sinks)
     is_joined = any(isinstance(each.operation, StreamJoin) for each in draft.steps)
     return is_key or bool(draft.views) or (draft.has_late_rows and is_joined)
-
-
-@st.composite
-def shared_cases(draw: st.DrawFn) -> Case:
-    """Cases whose flows share reads: aggregations of one source, most of them with a sink, keyed state, and stateless
-    outputs. With late rows all aggregations share one query, whose watermark is that of all rows; with keyed state,
-    which shares a query with results that change, they have such results if possible."""
-    draft = Draft(draw, has_late_rows=draw(st.booleans()), shares_reads=True)
-    draft.sources.append(Source("a", draw(st.sampled_from((5, 20))), draw(st.booleans())))
-    draft.shapes["a"] = Shape(STREAM_COLUMNS)
-    for _ in range(draw(st.integers(1, 2))):
-        add_step(draft, select, draw(st.sampled_from(list(draft.shapes)[::-1])))
-    plain = list(draft.shapes)
-    for _ in range(draw(st.integers(2, 3))):
-        read = draw(st.sampled_from(plain[::-1]))
-        operation, shape = aggregate(draft, read, draft.shapes[read])
-        assert isinstance(operation, Aggregate)
-        name = draft.add(replace(operation, is_sql=False), shape)
-        if draw(st.sampled_from((False, False, True))):
-            add_step(draft, select_groups, name)
-    has_numbers = draw(st.booleans())
-    if has_numbers:
-        draft.add(*drawing_steps.number(draft, plain[-1], draft.shapes[plain[-1]]))
-    written = [each.name for each in draft.steps if each.name not in plain]
-    written += [draw(st.sampled_from(plain))] if draw(st.booleans()) else []
-    is_final = any(each.is_shrinking for each in draft.shapes.values()) or (not has_numbers and draw(st.booleans()))
-    for index, read in enumerate(written):
-        choices = sink_choices(draft.shapes[read])
-        if read not in plain and (draft.has_late_rows or has_numbers):
-            is_group = draft.shapes[read].groups is not None
-            shared = [each for each in choices if each[0] != "files"]
-            choices = [each for each in shared if (each[1] == "append") is is_final or not is_group] or choices
-        kind, mode, key, form = draw(st.sampled_from(choices))
-        draft.sinks.append(Sink(f"out{index}", read, kind, mode, key, form))
-    if draw(st.sampled_from((False, False, True))):
-        draw_view(draft, draw(st.sampled_from(plain)))
-    return replace(with_batches(draft), shares_reads=True, trigger=draw(st.sampled_from((None, "2 seconds"))))
 
 
 @st.composite

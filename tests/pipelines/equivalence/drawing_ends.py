@@ -41,11 +41,9 @@ def draw_ends(draft: Draft) -> None:
         written.append(first)
     for number, read in enumerate(written):
         choices = sink_choices(draft.shapes[read])
-        if draft.has_late_letters:
-            choices = [each for each in choices if each[1] == "append" and each[0] != "files"]
         kind, mode, key, form = draft.draw(st.sampled_from(choices))
         draft.sinks.append(Sink(f"out{number}", read, kind, mode, key, form))
-    if not draft.has_late_letters and draft.one_of(False, False, True):
+    if draft.one_of(False, False, True):
         draw_view(draft, draft.draw(st.sampled_from(ends)))
 
 

@@ -111,7 +111,7 @@ def select(draft: Draft, read: str, shape: Shape) -> Drawn:
     where = draft.filter(*FILTERS)
     if draft.draw(st.booleans()):
         return Select(read, None, (), where), shape
-    has_functions = not (draft.is_realtime or draft.shares_reads)  # Python functions in SQL
+    has_functions = not draft.is_realtime  # Python functions in SQL
     choices = (*COMPUTED, ("text", "shout(k)")) if has_functions else COMPUTED
     computed = draft.draw(st.lists(st.sampled_from(choices), max_size=2, unique_by=lambda each: each[0]))
     kept = tuple(name for name in shape.columns if name not in {"x", "text", "label", "ts"})
@@ -149,8 +149,6 @@ def static_join(draft: Draft, read: str, shape: Shape) -> Drawn:
 
 
 def python(draft: Draft, read: str, shape: Shape) -> Drawn:
-    if draft.has_late_letters:
-        return select(draft, read, shape)
     columns = tuple(name for name in shape.columns if name != "x")
     return Python(read, "positive"), replace(shape, columns=(*columns, "x"))
 
@@ -162,17 +160,16 @@ def tally(draft: Draft, read: str, shape: Shape) -> Drawn:
 
 def aggregate(draft: Draft, read: str, shape: Shape) -> Drawn:
     by = ("k", "tag") if "tag" in shape.columns and draft.draw(st.booleans()) else ("k",)
-    is_sql = draft.one_of(False, True) and not draft.has_late_letters
+    is_sql = draft.one_of(False, True)
     has_window = shape.has_time and (shape.is_joined or draft.has_late_rows or draft.one_of(True, True, False))
     if not has_window:
         return Aggregate(read, by, is_sql=is_sql), grouped(by, shape)
-    size, slide = draft.draw(st.sampled_from([each for each in SIZES if not (each[1] and draft.has_late_letters)]))
+    size, slide = draft.draw(st.sampled_from(SIZES))
     return Aggregate(read, by, size, slide, is_sql), grouped(by, shape, is_windowed=True)
 
 
 def sessions(draft: Draft, read: str, shape: Shape) -> Drawn:
-    is_sql = draft.one_of(False, True) and not draft.has_late_letters
-    made = Aggregate(read, ("k",), is_sql=is_sql, gap=draft.one_of(*GAPS))
+    made = Aggregate(read, ("k",), is_sql=draft.one_of(False, True), gap=draft.one_of(*GAPS))
     return made, replace(grouped(("k",), shape, is_windowed=True), is_final=True)
 
 
@@ -272,12 +269,5 @@ LATE_THEMES: tuple[tuple[Kind, ...], ...] = (
     (deduplicate,),
     (deduplicate, aggregate),
     (stream_join,),
-    (declared_join,),
-)
-LETTER_THEMES: tuple[tuple[Kind, ...], ...] = (
-    (aggregate,),
-    (select, aggregate),
-    (static_join, sessions),
-    (sessions, select_groups),
     (declared_join,),
 )

@@ -16,10 +16,8 @@ from odradek.pipelines.spark import compiling, steps, stream_joins
 from odradek.pipelines.spark.engines import standard
 from odradek.pipelines.spark.expectations import kept
 from odradek.pipelines.spark.hidden_columns import VIOLATED
-from odradek.pipelines.spark.late_rows import LateRows
 from odradek.pipelines.spark.one_pass import passing
 from odradek.pipelines.spark.one_pass.selecting import select_rows
-from odradek.pipelines.spark.shared_reads import as_whole_rows
 from odradek.pipelines.spark.steps import keep_state
 from odradek.pipelines.spark.steps_sql import run_query
 from odradek.pipelines.spark.stream_joins import condition
@@ -104,12 +102,6 @@ def expectations_after_state() -> Iterator[None]:
         yield
 
 
-def late_letters_lost() -> Iterator[None]:
-    """Late rows are dropped, and not written as dead letters."""
-    with mock.patch.object(LateRows, "of_batch", return_value=[]):
-        yield
-
-
 def join_bound_doubled() -> Iterator[None]:
     """Rows of two streams match that are up to twice `within` apart."""
 
@@ -136,31 +128,11 @@ def early_watermark() -> Iterator[None]:
         yield
 
 
-def shared_watermark_lost() -> Iterator[None]:
-    """The state of flows that share a query does not see the watermark, as if it were below their common exchange."""
-
-    def changed(frame: DataFrame) -> DataFrame:
-        return as_whole_rows(frame.select(*(F.col(name).alias(name, metadata={}) for name in frame.columns)))
-
-    with mock.patch.object(compiling, "as_whole_rows", changed):
-        yield
-
-
-def filter_below_shared_watermark() -> Iterator[None]:
-    """Spark moves filters below the watermarks of flows that share a query, so that each branch has another one."""
-    with (
-        mock.patch.object(compiling, "as_whole_rows", lambda frame: frame),
-        mock.patch.object(steps, "with_filter_barrier", lambda frame: frame),
-    ):
-        yield
-
-
-def shared_numbers_bounded() -> Iterator[None]:
-    """Keyed state in a query that flows share, in mode update, numbers rows up to two."""
+def numbers_bounded() -> Iterator[None]:
+    """Keyed state numbers rows up to two."""
 
     def changed(frame: DataFrame, operation: KeyedState, mode: SinkMode, directory: str) -> DataFrame:
-        made = keep_state(frame, operation, mode, directory)
-        return made.withColumn("i", F.least("i", F.lit(2))) if mode is SinkMode.UPDATE else made
+        return keep_state(frame, operation, mode, directory).withColumn("i", F.least("i", F.lit(2)))
 
     with mock.patch.object(steps, "keep_state", changed):
         yield
@@ -203,12 +175,9 @@ CONSTRUCTS: dict[Callable[[], Iterator[None]], tuple[tuple[str, ...], ...]] = {
     explode_drops_third: (("explode: select", "explode: lateral"),),
     explode_multiplies_siblings: (("explode",), ("filter", "projection")),
     expectations_after_state: (("expect: drop", "expect: quarantine"), STATE),
-    late_letters_lost: (("late: dead_letters",),),
     join_bound_doubled: (("join of streams: ",),),
     early_watermark: (WINDOWS,),
     null_is_met: (("expect",),),
-    shared_watermark_lost: (("shared reads",), WINDOWS),
-    filter_below_shared_watermark: (("shared reads",), ("filter", "expect: drop", "expect: quarantine"), WINDOWS),
-    shared_numbers_bounded: (("shared reads",), ("keyed state",)),
+    numbers_bounded: (("keyed state",),),
 }
 FAULTS = {each.__name__: Fault(contextmanager(each), kinds) for each, kinds in CONSTRUCTS.items()}

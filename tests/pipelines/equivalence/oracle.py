@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from tests.pipelines.equivalence.cases import Sink
     from tests.pipelines.equivalence.outcomes import Row
 
-PROVENANCE = {"_arrival": "BIGINT", "_place": "STRING", "_batch": "BIGINT", "_mark": "BIGINT", "_origin": "STRING"}
+PROVENANCE = {"_arrival": "BIGINT", "_place": "STRING", "_batch": "BIGINT", "_mark": "BIGINT"}
 REMOVING = ("drop", "quarantine", "fail")
 ARROW = {
     "BIGINT": pa.int64(),
@@ -117,7 +117,7 @@ class Oracle:
                         continue
                     origin = {"_arrival": arrival, "_place": place, "_batch": number, "_mark": self._marks[number]}
                     record = each.columns(name)  # that a step may select
-                    self._rows[name].append({**dict(each.values), **record, **origin, "_origin": name})
+                    self._rows[name].append({**dict(each.values), **record, **origin})
 
     def _compute(self, step: Step) -> None:
         if isinstance(step.operation, Deduplicate):
@@ -227,15 +227,8 @@ class Oracle:
     def _timely(self, step: Step, rows: list[tuple[dict[str, Any], int]]) -> list[dict[str, Any]]:
         """The rows that are not late for an operator: those whose time, or end of their session, is not passed."""
         late = [row for row, end_ms in rows if row.get("_mark") is not None and end_ms <= row["_mark"]]
-        self._note_late(step, late, len(late))
+        self.outcome.late[step.name] += len(late)
         return [row for row, end_ms in rows if row.get("_mark") is None or end_ms > row["_mark"]]
-
-    def _note_late(self, step: Step, late: list[dict[str, Any]], count: int) -> None:
-        self.outcome.late[step.name] += count
-        written = {each.name for each in self._case.sources if each.late == "dead_letters"}
-        for row in late:
-            if row["_origin"] in written:
-                self.outcome.letters["late", step.name, row["_place"]] += 1
 
     def _aggregated(self, step: Step, operation: Aggregate) -> DataFrame:
         if not operation.is_windowed or "_mark" not in (self._rows[operation.input] or [{}])[0]:
@@ -250,7 +243,7 @@ class Oracle:
         is_late = F.coalesce(F.unix_millis("_window.end") <= F.col("_mark"), F.lit(False))
         late = collected(spans.where(is_late))
         groups = {(row["_batch"], row["_window"]["end"], *(row[name] for name in operation.by)) for row in late}
-        self._note_late(step, late, len(groups))  # Spark counts them once per group and batch
+        self.outcome.late[step.name] += len(groups)  # Spark counts them once per group and batch
         return aggregated(spans.where(~is_late), operation)
 
     def _written(self, sink: Sink) -> list[dict[str, Any]]:

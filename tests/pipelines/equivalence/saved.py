@@ -84,15 +84,15 @@ def windows_behind_within() -> Case:
     return Case((source,), steps, (Sink("out0", "s1", "topic"),), (), batches(source, [row(1)], [row(20)]))
 
 
-def late_rows_as_dead_letters() -> Case:
-    source = Source("a", 5, late="dead_letters")
+def late_rows_of_windows() -> Case:
+    source = Source("a", 5)
     records = Records((source,), 5, 0, has_null_keys=False)
     fed = records.batches([[row(1)], [row(50)], [late(20), row(51)], [late(30, "b")]])
     return Case((source,), (Step("s0", Aggregate("a", ("k",), 10)),), (Sink("out0", "s0", "topic"),), (), fed)
 
 
 def late_rows_of_a_join_with_two_topics() -> Case:
-    left, right = Source("a", 5, late="dead_letters"), Source("b", 5, late="dead_letters")
+    left, right = Source("a", 5), Source("b", 5)
     renamed = Select("b", ("k",), (("other", "id"), ("other_n", "n"), ("other_at", "at")))
     steps = (Step("s0", renamed), Step("s1", StreamJoin("a", "s0", "left", 5, is_declared=True)))
     of_right: tuple[int, int, Any] = (1, 0, ("row", 50, "a", 1, []))
@@ -185,7 +185,7 @@ SAVED = {
         exploded_beside_a_sibling,
         within_with_the_watermark_of_a_step,
         windows_behind_within,
-        late_rows_as_dead_letters,
+        late_rows_of_windows,
         late_rows_of_a_join_with_two_topics,
         late_row_that_a_sink_of_files_would_drop,
         row_that_stops_the_stream,

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.spark
 
 CASES = int(os.environ.get("EQUIVALENCE_CASES", "1"))
 SHOWN_HERE_ONLY = (  # no other test has these
-    "late_rows_as_dead_letters",
+    "late_rows_of_windows",
     "late_rows_of_a_join_with_two_topics",
     "all_columns_of_records",
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,16 +45,12 @@ def test_each_step_with_state_is_a_flow_and_refusals_have_one_owner() -> None:
     definition = load_yaml(str(RIGS), {})
     assert definition.pipeline is not None
     flows = {flow.name: flow for flow in split_flows(definition.pipeline, build_graph(definition.pipeline))}
-    sharing = replace(definition.pipeline, share_reads=True)
-    shared = {flow.name: flow for flow in split_flows(sharing, build_graph(sharing))}
     assert set(flows) == {"rigs", "pressure_by_minute-changes", "silent", "per_minute-changes", "rigs-views"}
     assert flows["rigs"].owned == {"rigs", "readings"}
     assert not any(flow.owned for name, flow in flows.items() if name != "rigs")
     assert flows["pressure_by_minute-changes"].after == ("rising",)
     assert flows["pressure_by_minute-changes"].mode is SinkMode.UPDATE
     assert flows["silent"].mode is SinkMode.APPEND
-    assert set(shared) == {"rigs", "rigs-shared-changes"}
-    assert {each.name for each in shared["rigs-shared-changes"].parts} == set(flows) - {"rigs"}
 
 
 def test_two_streams_meet_in_a_root() -> None:

@@ -10,13 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines.spark.engines.settings import SHUFFLE_PARTITIONS
-from odradek.pipelines.spark.shared_reads import read_once_for_all
-from odradek.pipelines.spark.stateful_plans import mixes_rows
 from tests.pipelines.spark.stage import renamed
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from tests.pipelines.spark.stage import Stage
 
 pytestmark = pytest.mark.spark
@@ -80,11 +76,3 @@ def test_a_processor_gets_rows_in_the_order_of_their_records(stage: Stage, read:
     assert rows_by_key(stage, "out") == expected
     stage.run_once(renamed(stage.pipeline(given.replace("@out", "@whole")), name="whole"))
     assert rows_by_key(stage, "whole") == expected
-
-
-def test_a_shared_read_keeps_the_order_of_records(spark: SparkSession) -> None:
-    """So that keyed state is not sorted behind it; other exchanges mix rows."""
-    stream = spark.readStream.format("rate").load().selectExpr("1 as partition", "value")
-    shared = read_once_for_all(stream)
-    assert shared.columns == stream.columns
-    assert [mixes_rows(each) for each in (stream, shared, shared.repartition("value"))] == [False, False, True]

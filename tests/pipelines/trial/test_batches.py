@@ -36,19 +36,18 @@ sinks:
 views:
   totals: {{from: readings, by: [pump], aggregate: {{events: count(*)}}}}
 """
-LATE = f"""{SOURCES.replace("delay: 1 minute", "delay: 1 minute, late: dead_letters")}
-dead_letters: dead
+LATE = f"""{SOURCES}
 steps: {{minutes: {MINUTES}}}
 sinks: {{minutes: {{from: minutes, topic: minutes}}}}
 """
 CASES_OF_LATE_ROWS = """
 cases:
-  rows before 1970 are late, and dead letters behind the first batch:
+  rows before 1970 are late:
     given:
       - readings: [{id: 1, pump: 1, at: "1969-12-31 12:00:00"}]
       - readings: [{id: 2, pump: 1, at: "1969-12-31 12:00:00"}, {id: 3, pump: 3, at: "1970-01-02 12:00:00"}]
       - advance: 1 hour
-    expect: {sinks: {minutes: [{pump: 3, events: 1}]}, dead_letters: [{reason: late, step: minutes, source: "0:1"}]}
+    expect: {sinks: {minutes: [{pump: 3, events: 1}]}}
 """
 QUIET = '{from: readings, state: {key: [pump], processor: "own:Quiet", timeout: 30 minutes}, schema: pump BIGINT}'
 TIMERS = f"""{SOURCES}
@@ -140,7 +139,7 @@ cases:
             "a late row is dropped by the aggregation only", WINDOWS, CASES_OF_WINDOWS, marks=pytest.mark.soak
         ),
         ("a timer fires when the time has come", TIMERS, CASES_OF_TIMERS),
-        ("rows before 1970 are late, and dead letters behind the first batch", LATE, CASES_OF_LATE_ROWS),
+        ("rows before 1970 are late", LATE, CASES_OF_LATE_ROWS),
         pytest.param("one batch closes its windows", WINDOWS_AND_TIMERS, CASE_OF_BOTH, marks=pytest.mark.soak),
     ],
 )

@@ -19,7 +19,6 @@ from odradek.pipelines.definition.vocabulary import (
     JoinKind,
     LakehouseFormat,
     LakehouseMode,
-    Late,
     OnDataLoss,
     Otherwise,
     SinkMode,
@@ -115,8 +114,6 @@ WATERMARK = Key("watermark", Kind.KEYS, "How late an event may be.", keys=(
         required="name the column of event time: column: event_time"),
     Key("delay", Kind.DURATION, "How late an event may be, such as 1 minute.",
         required="add how late an event may be: delay: 1 minute"),
-    Key("late", Kind.WORD, "Whether late rows are counted only, or also written to the dead-letter topic.", Late.COUNT,
-        Late),
 ))  # fmt: skip
 
 CHANGES = Key("changes", Kind.KEYS, "Change data, applied in the order of a sequence.", keys=(
@@ -302,8 +299,6 @@ SETTINGS = (
     Key("trigger", Kind.DURATION,
         "Interval between micro-batches. Without it, a batch starts as soon as the last one ends."),
     Key("state_trigger", Kind.DURATION, "Interval of stateful queries and views. Default: 1 second."),
-    Key("share_reads", Kind.FLAG,
-        "Whether flows of one source share a query, which reads it once. They are then reset together.", default=False),
     Key("dead_letters", Kind.TOPIC, "Topic for records that fail to parse, and for quarantined rows."),
     Key("warehouse", Kind.URL, "SQLAlchemy URL of the database for tables and views. Default: sqlite:///NAME.db."),
     Key("checkpoints", Kind.PATH, "Folder of the checkpoints."),

@@ -22,7 +22,6 @@ from odradek.pipelines.definition.vocabulary import (
     Engine,
     FileFormat,
     LakehouseFormat,
-    Late,
     OnDataLoss,
     Otherwise,
     SinkMode,
@@ -91,7 +90,6 @@ class Watermark:
 
     column: str
     delay: Duration
-    late: Late = Late.COUNT
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -355,7 +353,6 @@ class Pipeline:
     kafka: Settings = field(default_factory=dict)  # settings for every Kafka client
     trigger: Duration | None = None  # None: as soon as possible
     state_trigger: Duration | None = None  # for stateful queries and for views; None: one second
-    share_reads: bool = False  # whether flows share queries, so that a source is read once
     dead_letters: str | None = None  # a topic
     warehouse: str | None = None  # a SQLAlchemy URL
     checkpoints: str | None = None  # a folder

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Problems
 
 PIPELINE_KEYS = (
-    "pipeline", "engine", "delivery", "bootstrap_servers", "kafka", "trigger", "state_trigger", "share_reads",
+    "pipeline", "engine", "delivery", "bootstrap_servers", "kafka", "trigger", "state_trigger",
     "dead_letters", "warehouse", "checkpoints", "master", "spark", "connector", "include", "parameters", "profiles",
     "functions", "sources", "steps", "sinks", "views",
 )  # fmt: skip
@@ -76,7 +76,6 @@ def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
         kafka=fields.settings("kafka"),
         trigger=fields.duration("trigger"),
         state_trigger=fields.duration("state_trigger"),
-        share_reads=fields.flag("share_reads", default=False),
         dead_letters=fields.topic("dead_letters"),
         warehouse=fields.text("warehouse"),
         checkpoints=fields.text("checkpoints"),

@@ -31,7 +31,6 @@ from odradek.pipelines.definition.schemas import read_columns
 from odradek.pipelines.definition.vocabulary import (
     Duration,
     JoinKind,
-    Late,
     Otherwise,
     StateClock,
     StateOrder,
@@ -152,11 +151,10 @@ def parse_watermark(fields: Fields) -> Watermark | None:
     node = fields.node("watermark")
     if node is None:
         return None
-    inner = Fields(node, ("column", "delay", "late"), f"watermark of {fields.what}", fields.problems)
+    inner = Fields(node, ("column", "delay"), f"watermark of {fields.what}", fields.problems)
     column = inner.text("column", required="name the column of event time: column: event_time")
     delay = inner.duration("delay", required="add how late an event may be: delay: 1 minute")
-    late = inner.choice("late", Late, Late.COUNT)
-    return None if column is None or delay is None else Watermark(column, delay, late, node.place)
+    return None if column is None or delay is None else Watermark(column, delay, node.place)
 
 
 def parse_deduplication(fields: Fields, name: str) -> Deduplication | None:

@@ -150,13 +150,6 @@ class Unbounded(StrEnum):
     FOREVER = "forever"
 
 
-class Late(StrEnum):
-    """What becomes of rows that the watermark declares late."""
-
-    COUNT = "count"
-    DEAD_LETTERS = "dead_letters"
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class Duration:
     """A duration; `1 minute` and `60 s` are equal."""

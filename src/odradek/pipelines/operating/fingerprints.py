@@ -10,8 +10,6 @@ with checkpoints, so they must not change; those of earlier versions are compare
 
 from __future__ import annotations
 
-import functools
-import operator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +64,6 @@ NOTHING = "nothing"
 READS = "reads of streams"  # of the realtime engine; known once Spark has analysed the queries
 # Compared only where both sides have them: checkpoints of earlier versions lack some.
 COMPARED_IF_KNOWN = frozenset((*STATE_SETTINGS.values(), READS))
-SHARING = "flows that share the query"
 VERSION = 3
 
 
@@ -262,12 +259,7 @@ class Reader:
         return replace(now, facts=facts)
 
     def _flow(self, flow: Flow) -> Fingerprint:
-        if flow.parts:
-            read = [self._flow(each) for each in flow.parts]
-            shared = {SHARING: ", ".join(each.name for each in flow.parts)}
-            facts = functools.reduce(operator.or_, (each.facts for each in read), shared)
-            return Fingerprint(facts, functools.reduce(operator.or_, (each.types for each in read)))
-        facts = {}
+        facts: dict[str, str] = {}
         types: dict[str, str] = {}
         has_state = False
         for name in self._graph.upstream(flow.root):

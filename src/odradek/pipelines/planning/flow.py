@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.definition.vocabulary import Duration, SinkMode
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.model import Sink, View
+    from odradek.pipelines.definition.model import Pipeline, Sink, View
+
+# State and views cost a commit for each batch, and timers a batch for each trigger: a longer interval saves CPU.
+STATE_TRIGGER = Duration(1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,4 +29,9 @@ class Flow:
     files: Sink | None = None  # written by Spark's file sink, without foreachBatch
     aggregate: View | None = None  # aggregated by the streaming query, before the batch
     uses_state_trigger: bool = False  # runs with state_trigger
-    parts: tuple[Flow, ...] = ()  # flows that share the query, in the order of their state; the root is their source
+
+
+def state_interval(flow: Flow, pipeline: Pipeline) -> Duration | None:
+    """The shortest interval of a flow with state or of a view; None for other flows."""
+    is_slow = flow.uses_state_trigger or flow.root not in {each.name for each in pipeline.sources}
+    return (pipeline.state_trigger or STATE_TRIGGER) if is_slow else None

@@ -3,7 +3,7 @@
 A stateless stream is one flow: its source is read once, and each batch is written to all sinks. State must be part of
 the streaming query, so every stateful step is the root of a separate flow: up to the root the plan is a stream, behind
 it a batch. The views of a stateless stream are a separate flow, so that sinks do not wait for them. A rejected row is
-reported by exactly one flow, the owner of its step. Flows may share a query (`sharing`).
+reported by exactly one flow, the owner of its step.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.model import Changes, FilesTarget, RunningAggregate
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.flow import Flow
-from odradek.pipelines.planning.sharing import shared_flows
 from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import streaming_names
 
@@ -47,7 +46,7 @@ def split_flows(pipeline: Pipeline, graph: Graph) -> list[Flow]:
                 flow = replace(flow, name=f"{flow.root}-views", uses_state_trigger=True)
             add(flows, flow, views=(view,))
     assign_owners(flows, splitter)
-    return shared_flows(list(flows.values()), pipeline, graph, splitter.streaming)
+    return list(flows.values())
 
 
 def view_mode(view: View) -> SinkMode:

@@ -17,7 +17,6 @@ from odradek.pipelines.spark.failures import PipelineError, is_from_java, messag
 from odradek.pipelines.spark.hidden_columns import user_expression
 from odradek.pipelines.spark.observed_counts import observing
 from odradek.pipelines.spark.records import OBSERVED, decoded, rows_of
-from odradek.pipelines.spark.shared_reads import as_whole_rows
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.steps import StepBroken, run_step, watermarked
 
@@ -46,11 +45,8 @@ class Tables:
         load: Callable[[Source], DataFrame],
         mode: SinkMode = SinkMode.APPEND,
         counts: Mapping[str, Sequence[Count]] | None = None,  # of decoded records and judged rows, by source and step
-        *,
-        is_branch: bool = False,  # of a query with several
     ) -> None:
         self._counts = counts or {}
-        self._is_branch = is_branch
         self._session = session
         self._pipeline = pipeline
         self._graph = graph
@@ -122,10 +118,7 @@ class Tables:
             frame = rows_of(self.decoded(source.name), source) if is_topic(source) else self._load(source)
             for each in source.columns:
                 frame = frame.withColumn(each.name, user_expression(frame, each.expression))
-            marked = watermarked(frame, source.watermark)
-            # A filter below the watermark would hide rows from it. The watermark of a query is the smallest of its
-            # branches, so that a branch without rows would hold up the others.
-            return as_whole_rows(marked) if self._is_branch and source.watermark is not None else marked
+            return watermarked(frame, source.watermark)
 
     @cached_property
     def _streams(self) -> Streams:

@@ -67,14 +67,12 @@ class FanOut:
         flow: Flow,
         load: Callable[[DataFrame, Source], DataFrame],
         before_writing: Callable[[], None] = lambda: None,  # called once the queries of a batch are analysed
-        late: Callable[[SparkSession, int], list[DataFrame]] = lambda _session, _number: [],  # dead letters of a batch
     ) -> None:
         self.pipeline = pipeline
         self.graph = graph
         self.flow = flow
         self._load = load
         self._before_writing = before_writing
-        self._late = late
         self._sources = {each.name: each for each in pipeline.sources}
         self._steps = {each.name: each for each in pipeline.steps}
         owned = [self._steps[name] for name in graph.order if name in flow.owned and name in self._steps]
@@ -110,8 +108,7 @@ class FanOut:
             tables.give_rows_before_expectations(flow.root, frame)
         root = frame if self._is_checked_before else None
         written = WrittenOutputs.of_flow(batch.sparkSession, self.pipeline, flow.name)
-        late = self._late(batch.sparkSession, number)
-        return self._write(tables, number, stamp, kept, root, written, late)
+        return self._write(tables, number, stamp, kept, root, written)
 
     def whole(self, session: SparkSession, load: Callable[[Source], DataFrame], stamp: BatchNumber) -> BatchReport:
         """Processes all rows as one batch."""
@@ -130,7 +127,7 @@ class FanOut:
 
     def _write(
         self, tables: Tables, number: int, stamp: BatchNumber | None, kept: Sequence[Kept],
-        checked: DataFrame | None = None, written: WrittenOutputs | None = None, late: Sequence[DataFrame] = (),
+        checked: DataFrame | None = None, written: WrittenOutputs | None = None,
     ) -> BatchReport:  # fmt: skip
         """Counts, and writes all outputs. `checked` is counted first because its plan raises for a row that fails."""
         began_at = time.perf_counter()
@@ -140,7 +137,6 @@ class FanOut:
                 checked.count()
             counts = self._count(tables, is_whole=written is None)
             records = [*topic_frames(flow.sinks, tables, pipeline), *self._dead_letters(tables, counts)]
-            records += [(producer_of(pipeline), frame) for frame in late]
             self._before_writing()
             transactions = transactions_of(pipeline, flow, stamp)
             rows = Counter(counts.written)

@@ -97,8 +97,8 @@ CONSTANTS = {
     "spark.sql.streaming.checkpointFileManagerClass": "setting; ignored by a Spark that does not know it",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "setting; ignored by a Spark that does not know it",
     "spark.sql.streaming.noDataMicroBatches.enabled": "setting; without it `--until-caught-up` may not end with timers",
-    "spark.sql.streaming.unsupportedOperationCheck": "setting; without it Spark refuses queries of `share_reads` "
-    "and `deduplicate` that sorts its batches",
+    "spark.sql.streaming.unsupportedOperationCheck": "setting; without it Spark refuses a `deduplicate` that sorts its "
+    "batches",
     "spark.sql.streaming.join.stateFormatVersion": "setting; without it joins of streams evict their state slowly",
     "spark.watermarkDelayMs": "metadata of a column of event time; without it no key of a deduplication is forgotten, "
     "and Spark refuses windows over windows",

@@ -75,11 +75,9 @@ def read_record_stream(session: SparkSession, folder: Path, source: str) -> Data
     return reader.load(str(source_folder(folder, source)))
 
 
-def read_records(session: SparkSession, folder: Path, source: str, numbers: Iterable[int] | None = None) -> DataFrame:
-    """The records of all micro-batches, or of those with the given numbers."""
-    own = source_folder(folder, source)
-    paths = [own] if numbers is None else [own / batch_file(each) for each in numbers]
-    return session.read.schema(RECORD_DDL).parquet(*map(str, paths))
+def read_records(session: SparkSession, folder: Path, source: str) -> DataFrame:
+    """The records of all micro-batches."""
+    return session.read.schema(RECORD_DDL).parquet(str(source_folder(folder, source)))
 
 
 def append_written(frame: DataFrame, folder: Path) -> None:

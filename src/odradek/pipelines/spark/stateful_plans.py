@@ -24,7 +24,6 @@ AGGREGATING = frozenset((*GROUPING, "Distinct"))
 REMOVING = frozenset(("Filter", "MapInArrow", "MapInPandas", "MapPartitions", "PythonMapInArrow", "TypedFilter"))
 MIXING = frozenset(("Deduplicate", "Join", "RebalancePartitions", "RepartitionByExpression", "Sort", "Union"))
 SORTING = frozenset(("Sort",))
-PACKED = "__record"  # the one column of records whose exchange keeps the order of their partition (`shared_reads`)
 OUTER_JOINS = frozenset(("LeftOuter", "RightOuter", "FullOuter"))
 # The joins with a static table whose rows depend on one row of the stream only, by the side of the stream.
 ROW_JOINS = {"left": {"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti"}, "right": {"Inner", "Cross", "RightOuter"}}
@@ -90,15 +89,9 @@ def has_mixed_rows(node: Any) -> bool:
     if not is_streaming(node):
         return False
     name = private(node, "node")()
-    is_mixing = node.shuffle() if name == "Repartition" else name in MIXING and not is_shared_read(node, name)
+    is_mixing = node.shuffle() if name == "Repartition" else name in MIXING
     has_subquery = bool(items(node.subqueries()))  # IN and EXISTS become joins when Spark optimises the plan
     return is_mixing or has_subquery or any(map(has_mixed_rows, items(private(node, "children")())))
-
-
-def is_shared_read(node: Any, name: str) -> bool:
-    if name != "RepartitionByExpression":
-        return False
-    return [each.name() for each in items(node.output())] == [PACKED]
 
 
 def has_removal(node: Any) -> bool:

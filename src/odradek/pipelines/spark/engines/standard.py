@@ -14,8 +14,8 @@ from odradek.pipelines.definition.model import FilesTarget, RunningAggregate
 from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duration, SinkMode, StateClock
 from odradek.pipelines.planning import failing_steps
+from odradek.pipelines.planning.flow import state_interval
 from odradek.pipelines.planning.flows import split_flows
-from odradek.pipelines.planning.sharing import state_interval
 from odradek.pipelines.planning.state import state_of
 from odradek.pipelines.planning.streams import streaming_names
 from odradek.pipelines.spark.batch_numbers import number_of
@@ -31,10 +31,8 @@ from odradek.pipelines.spark.engines.settings import (
     query_settings,
     state_settings,
 )
-from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.fan_out import FanOut, without_partitioning
 from odradek.pipelines.spark.function_steps import stand_in, with_analysed_functions
-from odradek.pipelines.spark.late_rows import LateRows
 from odradek.pipelines.spark.observed_counts import unparsed_counts
 from odradek.pipelines.spark.one_pass.batches import write_batch
 from odradek.pipelines.spark.one_pass.passing import whole_pass
@@ -42,7 +40,6 @@ from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized,
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.records import OBSERVED, decoded, written_name
 from odradek.pipelines.spark.run_takeover import run_of, take_over
-from odradek.pipelines.spark.shared_reads import SETTINGS, combined, read_once_for_all
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.topics import streamed_to_topics
 from odradek.pipelines.spark.sorted_batches import sorting_settings
@@ -146,8 +143,6 @@ class StandardEngine:
 
     def _prepared(self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass]) -> Prepared:
         load = functools.partial(self._load, start=self._starts.get(flow.name))
-        if flow.parts:
-            return self._shared(flow, graph, running, passes, load)
         build = functools.partial(stream_of, self._session, self._pipeline, graph, flow, load)
         frame, names = build(), graph.upstream(flow.root)
         sorting = sorting_settings(self._session, self._pipeline, names, flow.mode, frame, build)
@@ -160,14 +155,11 @@ class StandardEngine:
         """A query that computes one flow."""
         if flow.files is not None and isinstance(flow.files.target, FilesTarget):
             return Prepared(self._file_writer(flow, frame, flow.files.target), {})
-        late = LateRows(self._pipeline, graph, flow, self._partitions)
         try:
-            if late:
-                raise NotLiftable("late rows are read again")
             made = passes[flow.name] = self._pass_of(flow, graph, frame)
         except NotLiftable:
             self._check_steps(flow, graph, frame)
-            fan_out = FanOut(self._pipeline, graph, flow, self._load_static, late=late.of_batch)
+            fan_out = FanOut(self._pipeline, graph, flow, self._load_static)
 
             def plan_and_write(batch: DataFrame, stamp: BatchNumber) -> None:
                 self._reports.take(fan_out(batch, stamp.number, stamp))
@@ -183,31 +175,6 @@ class StandardEngine:
         """Raises `NotLiftable` if the flow cannot be computed in one pass."""
         is_checked_before = bool(failing_steps.in_query(self._pipeline, graph, flow))
         return replace(whole_pass(self._pipeline, flow, frame), is_checked_before=is_checked_before)
-
-    def _shared(
-        self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass], load: Callable[[Source], DataFrame]
-    ) -> Prepared:
-        """A query that several flows share; raises if one of them cannot be computed in one pass."""
-        source = next(each for each in self._pipeline.sources if each.name == flow.root)
-        records = read_once_for_all(decoded(load(source), source))
-
-        def load_shared(each: Source) -> DataFrame:
-            return records if each == source else load(each)
-
-        made = []
-        for part in (replace(each, mode=flow.mode) for each in flow.parts):
-            frame = stream_of(self._session, self._pipeline, graph, part, load_shared, is_branch=True)
-            try:
-                made.append(self._pass_of(part, graph, frame))
-            except NotLiftable as error:
-                raise PipelineError(
-                    f"flow {part.name} cannot share a query with others, because it is not computed in one pass "
-                    f"({error}): set share_reads: false, or move its SQL into the stream before its state"
-                ) from error
-        passes[flow.name] = combined(made)
-        whole = passes[flow.name]
-        writer = self._named(flow, whole.observed()).foreachBatch(self._pass_writer(flow, running, whole))
-        return Prepared(writer, SETTINGS)
 
     def _pass_writer(self, flow: Flow, running: Running, made: Pass) -> Callable[[DataFrame, int], None]:
         def write(batch: DataFrame, stamp: BatchNumber) -> None:
@@ -286,25 +253,17 @@ class StandardEngine:
 
 
 def threads_for(pipeline: Pipeline) -> int:
-    """Threads of a local Spark: tasks are not preempted, and those of one query must not wait for another's. A query
-    that flows share has the tasks of all of them."""
+    """Threads of a local Spark: tasks are not preempted, and those of one query must not wait for another's."""
     flows = split_flows(pipeline, build_graph(pipeline))
-    branches = sum(max(1, len(each.parts)) for each in flows)
-    return min(MOST_THREADS, (os.cpu_count() or 1) * max(1, branches))
+    return min(MOST_THREADS, (os.cpu_count() or 1) * max(1, len(flows)))
 
 
 def stream_of(
-    session: SparkSession,
-    pipeline: Pipeline,
-    graph: Graph,
-    flow: Flow,
-    load: Callable[[Source], DataFrame],
-    *,
-    is_branch: bool = False,
+    session: SparkSession, pipeline: Pipeline, graph: Graph, flow: Flow, load: Callable[[Source], DataFrame]
 ) -> DataFrame:
     """The streaming part of a flow, up to its root; the root's records are parsed and checked in each batch."""
     counts = {name: unparsed_counts(name) for name in flow.counted}
-    tables = Tables(session, pipeline, graph, load, flow.mode, counts, is_branch=is_branch)
+    tables = Tables(session, pipeline, graph, load, flow.mode, counts)
     if flow.aggregate is not None and isinstance(flow.aggregate.content, RunningAggregate):
         return running_aggregate(tables.rows(flow.root), flow.aggregate.content)
     if flow.files is not None and isinstance(flow.files.target, FilesTarget):
@@ -328,5 +287,5 @@ def keeps_processing_time(pipeline: Pipeline, graph: Graph, flow: Flow) -> bool:
 
 def steps_of(pipeline: Pipeline, graph: Graph, flow: Flow) -> list[Step]:
     """The steps that the query of a flow computes."""
-    names = {name for each in flow.parts or (flow,) for name in graph.upstream(each.root)}
+    names = graph.upstream(flow.root)
     return [each for each in pipeline.steps if each.name in names]

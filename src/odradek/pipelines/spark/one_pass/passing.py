@@ -77,7 +77,6 @@ class Pass:
     must_hold: tuple[str, ...]  # conditions that raise an error instead of returning false
     is_of_topic: bool = False  # its rows are records of a topic as Spark reads them
     is_checked_before: bool = False  # a step before the root may raise an error instead of returning a row
-    is_observed: bool = False  # the frame has the output columns only, and its counts are observed
 
     @property
     def can_fail(self) -> bool:
@@ -91,8 +90,6 @@ class Pass:
 
     def observed(self, name: str = OBSERVED) -> DataFrame:
         """The frame with its output columns only, and with the counts observed under this name."""
-        if self.is_observed:
-            return self.frame
         kept = [*self.records.values(), *(table.column for table in self.tables.values())]
         kept += [SPLIT] if SPLIT in self.frame.columns else []
         frame = self.frame
