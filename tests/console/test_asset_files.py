@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.console.web.asset_files import read_assets, version_of
+from odradek.console.web.rendering import read_assets, version_of
 
 if TYPE_CHECKING:
     from tests.console.conftest import Visitor

@@ -10,8 +10,7 @@ import fastavro
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]  # without types
 
-from odradek.console.records.decoding import DecodeAndMask, SchemaError, load_decoder
-from odradek.console.records.masking import HIDDEN, parse_rule
+from odradek.console.records.masking import HIDDEN, DecodeAndMask, SchemaError, load_decoder, parse_rule
 from odradek.console.records.record import Record
 
 if TYPE_CHECKING:

@@ -19,11 +19,10 @@ from odradek.admin.groups import (
     unread_records,
 )
 from odradek.admin.offsets import LATEST, read_offsets
-from odradek.console.cluster import group_lags, groups
-from odradek.console.cluster.group_lags import MOST_LISTED, WideGroups, summarize_lags
-from odradek.console.cluster.rounds import Round, pause_s
-from odradek.console.cluster.watch import LAGS_S
-from odradek.console.models.history import Series
+from odradek.console.cluster import groups
+from odradek.console.cluster.groups import MOST_LISTED, WideGroups, summarize_lags
+from odradek.console.cluster.watch import LAGS_S, Round, pause_s
+from odradek.console.models import Series
 from odradek.console.views.groups import group_row, last_value
 from tests.console.conftest import Visitor, running_console
 from tests.console.waiting import wait_for
@@ -61,16 +60,16 @@ def test_ends_are_read_after_the_committed_offsets(monkeypatch: pytest.MonkeyPat
         assert [each.index for each in partitions] == [0, 1]
         return {FIRST: 30_000}
 
-    monkeypatch.setattr(group_lags, "read_committed_offsets_of", committed)
-    monkeypatch.setattr(group_lags, "read_offsets_of", ends)
+    monkeypatch.setattr(groups, "read_committed_offsets_of", committed)
+    monkeypatch.setattr(groups, "read_offsets_of", ends)
     names = ["behind", "new", "partly", "refused", "too many"]
     listed = [groups.ListedGroup(each, "Stable", "") for each in names]
-    monkeypatch.setattr(group_lags, "list_groups", lambda _requests: (listed, {}))
+    monkeypatch.setattr("odradek.admin.groups.list_groups", lambda _requests: (listed, {}))
     requests: Any = None
     state: Any = SimpleNamespace(
         brokers={}, partitions=[PartitionState("t", index, 1, (1,), (1,)) for index in range(3)]
     )
-    assert group_lags.read_group_lags(requests, state, 4) == ({"behind": 20_000}, {})
+    assert groups.read_group_lags(requests, state, 4) == ({"behind": 20_000}, {})
     assert calls == [names[:4], "ends"]
 
 
@@ -135,7 +134,7 @@ def test_a_group_with_many_partitions_has_the_same_lags(
         found.append([(each.topic, each.partition, each.lag, each.failure) for each in lags])
     assert found == [[(topic, 0, 0, ""), (topic, 1, 3, "")]] * 2
     snapshot.ends.clear()  # no broker has answered
-    assert groups.last_ends(snapshot, {(topic, 0), (deleted, 0)}) == ({}, {(topic, 0): group_lags.NO_END})
+    assert groups.last_ends(snapshot, {(topic, 0), (deleted, 0)}) == ({}, {(topic, 0): groups.NO_END})
 
 
 def test_of_many_partitions_those_with_the_largest_lag_are_listed() -> None:
@@ -168,7 +167,7 @@ def test_objects_are_made_for_listed_partitions_only(monkeypatch: pytest.MonkeyP
         made.append(given)
         return original(*given, **named)
 
-    monkeypatch.setattr(group_lags, "PartitionLag", make)
+    monkeypatch.setattr(groups, "PartitionLag", make)
     ends = {(f"t-{topic}", index): 1 for topic in range(1000) for index in range(10)}
     assert summarize_lags(dict.fromkeys(ends, 0), ends, {}).lag == len(ends)
     assert len(made) == MOST_LISTED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.console.models.history import BUCKET_S, Sample, Samples, Series
+from odradek.console.models import BUCKET_S, Sample, Samples, Series
 
 
 def test_samples_of_an_hour_are_kept() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from odradek.console.models.pipelines import Pipelines
+from odradek.console.models import Pipelines
 from odradek.console.views.overview import columns
 from odradek.console.views.pipelines import CHARTS, pipeline_row, pipeline_view
 from odradek.console.web.rendering import Renderer, event

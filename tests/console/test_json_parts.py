@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.console.records.masking import indent_json
+from odradek.console.records.json_path import indent_json
 from odradek.console.views.records import LONGEST_TEXT, json_parts
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)

@@ -10,7 +10,7 @@ import pytest
 
 from odradek.cli.log import dump
 from odradek.cli.records import formats
-from odradek.console.cluster import feeds, writing
+from odradek.console.cluster import feeds, records
 from odradek.console.cluster.feeds import KEPT_BYTES, Feed
 from odradek.console.records import record
 from odradek.console.records.record import NewestRecords, Record
@@ -119,6 +119,6 @@ def test_copies_of_records_are_bounded_in_bytes(
     visitor: Visitor, topic: str, produce: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     produce(topic, "x" * 600, "y" * 600, partition=0)
-    monkeypatch.setattr(writing, "REPLAY_BYTES", 1000)
+    monkeypatch.setattr(records, "REPLAY_BYTES", 1000)
     answer = visitor.post(f"/topics/{topic}/replay", [("record", "0:0"), ("record", "0:1"), ("target", topic)])
     assert "larger than" in answer.text

@@ -19,7 +19,7 @@ from odradek.console.login.attempts import (
     LoginAttempts,
     network_of,
 )
-from odradek.console.login.logins import is_open, local_path
+from odradek.console.login.logins import Session, Sessions, TooManySessions, is_open, local_path
 from odradek.console.login.oidc import (
     MOST_PENDING,
     MOST_PENDING_OF_ADDRESS,
@@ -29,7 +29,6 @@ from odradek.console.login.oidc import (
     challenge_of,
     parse_provider,
 )
-from odradek.console.login.sessions import Session, Sessions, TooManySessions
 from odradek.console.pages.forms import client_address
 from odradek.console.settings import ConsoleSettings
 

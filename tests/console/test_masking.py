@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.console.records.decoding import DecodeAndMask
 from odradek.console.records.json_path import PathError, locations, parse_path
-from odradek.console.records.masking import HIDDEN, mask, parse_rule
-from odradek.console.records.record import Record
-from odradek.console.records.record_filter import parse_filter
+from odradek.console.records.masking import HIDDEN, DecodeAndMask, mask, parse_rule
+from odradek.console.records.record import Record, parse_filter
 from tests.console.conftest import Visitor, running_console
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from odradek.console.login import logins, renewals
+from odradek.console.login import logins, oidc
 from odradek.console.login.oidc import OidcProvider, TokenGrant
 from odradek.console.settings import OidcLogin
 from tests.console.conftest import Answer, Visitor, running_console
@@ -172,7 +172,7 @@ def test_tokens_are_renewed_before_they_expire(
 ) -> None:
     """In the longer case the session outlives its first token, of 31 seconds, by far."""
     monkeypatch.setattr(logins, "HOUSEKEEPING_S", 0.2)
-    monkeypatch.setattr(renewals, "DUE_AFTER", 0.0 if not lasts_s else renewals.DUE_AFTER)
+    monkeypatch.setattr(oidc, "DUE_AFTER", 0.0 if not lasts_s else oidc.DUE_AFTER)
     used: list[str] = []
     renew = OidcProvider.renew
 

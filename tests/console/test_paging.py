@@ -14,7 +14,7 @@ from odradek.console.cluster.records import PageRead, Reading
 from odradek.console.pages.records import parse_offsets
 from odradek.console.records.record import Record, RecordPage
 from odradek.console.views.figures import FormError
-from odradek.console.views.paging import MOST_OFFSETS, TOO_MANY, page_links
+from odradek.console.views.records import MOST_OFFSETS, TOO_MANY, page_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

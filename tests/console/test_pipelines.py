@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.admin.cluster import Cluster
-from odradek.console.models.pipelines import MOST_PIPELINES, KnownPipeline, Pipelines, parse_update
-from odradek.console.views.pipeline_graph import draw
-from odradek.console.views.pipelines import pipeline_row, pipeline_rows, pipeline_view, state_of
+from odradek.console.models import MOST_PIPELINES, KnownPipeline, Pipelines, parse_update
+from odradek.console.views.pipelines import draw, pipeline_row, pipeline_rows, pipeline_view, state_of
 from odradek.console.web.rendering import Renderer
 from odradek.console.web.safety import Tokens
 from odradek.pipelines.letters.letter import WITH_ORIGIN

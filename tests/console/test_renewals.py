@@ -13,8 +13,15 @@ import pytest
 
 from odradek.admin.cluster import Cluster
 from odradek.console.cluster import connection as identity
-from odradek.console.login.oidc import OidcProvider, PendingLogins, authorization_address
-from odradek.console.login.renewals import DUE_AFTER, RENEWALS_AT_ONCE, RETRY_S, TokenRenewals
+from odradek.console.login.oidc import (
+    DUE_AFTER,
+    RENEWALS_AT_ONCE,
+    RETRY_S,
+    OidcProvider,
+    PendingLogins,
+    TokenRenewals,
+    authorization_address,
+)
 from odradek.console.settings import OidcLogin
 from tests.console.oidc_provider import CLIENT_ID, CLIENT_SECRET, Provider
 from tests.console.test_oidc import authorize

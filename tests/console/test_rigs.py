@@ -12,10 +12,9 @@ import pytest
 
 from odradek.admin.cluster import Cluster
 from odradek.console.cluster.topic_watches import RigWatch
-from odradek.console.models.pipelines import KnownPipeline
-from odradek.console.models.rigs import MOST_PUMPS, RigModel, parse_record
+from odradek.console.models import MOST_PUMPS, KnownPipeline, RigModel, parse_record
 from odradek.console.pages.rigs import has_rigs
-from odradek.console.records.decoding import DecodeAndMask
+from odradek.console.records.masking import DecodeAndMask
 from odradek.console.views import rigs
 from odradek.examples.folders import find_example
 from odradek.examples.live_view.loading import load_view

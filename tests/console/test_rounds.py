@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.console.cluster.rounds import Freshness, Round, old_after_s, pause_s
+from odradek.console.cluster.watch import Freshness, Round, old_after_s, pause_s
 from odradek.console.views.overview import state_notice
 
 

@@ -10,8 +10,7 @@ import pytest
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
-from odradek.console.records.decoding import DecodeAndMask
-from odradek.console.records.masking import parse_rule
+from odradek.console.records.masking import DecodeAndMask, parse_rule
 from odradek.console.server import listen
 from odradek.console.settings import ConsoleSettings
 from odradek.console.web.safety import COOKIE, POLICY, Safety, Tokens, refusal, session_of

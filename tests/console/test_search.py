@@ -10,9 +10,8 @@ from odradek.admin.records.record_reader import PartitionRange
 from odradek.console.cluster import feeds
 from odradek.console.cluster.feeds import KEPT_BYTES, Feed, backward_windows
 from odradek.console.cluster.records import Reading, ReadingRanges
-from odradek.console.records.decoding import DecodeAndMask
-from odradek.console.records.record import Record, cut_to_row
-from odradek.console.records.record_filter import parse_filter
+from odradek.console.records.masking import DecodeAndMask
+from odradek.console.records.record import Record, cut_to_row, parse_filter
 from odradek.console.views.records import FORMATS, row
 from odradek.conventions.failures import Failure
 

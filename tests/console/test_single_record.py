@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.console.records.decoding import DecodeAndMask
-from odradek.console.records.masking import HIDDEN, parse_rule
-from odradek.console.views.paging import RecordAddress
+from odradek.console.records.masking import HIDDEN, DecodeAndMask, parse_rule
+from odradek.console.views.records import RecordAddress
 from tests.console.conftest import Visitor, running_console
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.console.pages import records as records_page
-from odradek.console.records.record import Record
-from odradek.console.records.record_filter import parse_filter
+from odradek.console.records.record import Record, parse_filter
 from odradek.console.views.pipelines import readers_of
 from odradek.conventions.failures import Failure
 from tests.console.conftest import Visitor, running_console

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.admin.cluster import Cluster
+from odradek.console import models
 from odradek.console.cluster.topic_watches import PipelineWatch, RigWatch, TopicWatch
-from odradek.console.models import pipelines
-from odradek.console.records.decoding import DecodeAndMask
+from odradek.console.records.masking import DecodeAndMask
 from odradek.pipelines.operating.status_record import TOPIC
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def test_a_page_does_not_wait_for_the_parsing_of_records(
     pause = Pause()
     watch: TopicWatch[object]
     if topic == TOPIC:
-        monkeypatch.setattr(pipelines, "parse", lambda value: pause(value) and None)
+        monkeypatch.setattr(models, "parse", lambda value: pause(value) and None)
         watch = PipelineWatch(cluster)  # type: ignore[assignment]  # TopicWatch is invariant
     else:
         rigs = RigWatch(cluster, DecodeAndMask(decoders={topic: pause}))

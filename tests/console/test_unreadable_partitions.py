@@ -11,8 +11,8 @@ import pytest
 from odradek.console.cluster import feeds, records
 from odradek.console.cluster.feeds import Feed, search, tail
 from odradek.console.cluster.records import Reading, Unreadable, read_page, read_selected
-from odradek.console.records.decoding import DecodeAndMask
-from odradek.console.records.record_filter import RecordFilter
+from odradek.console.records.masking import DecodeAndMask
+from odradek.console.records.record import RecordFilter
 from odradek.conventions.failures import Failure
 from tests.admin.records.test_record_fetcher import Unreadable as UnreadableLog
 from tests.admin.records.test_record_fetcher import corrupt, good

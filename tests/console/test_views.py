@@ -9,8 +9,7 @@ import pytest
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, Disks, PartitionState
 from odradek.admin.groups import GroupMember
-from odradek.console.cluster.group_lags import LagSummary
-from odradek.console.cluster.groups import DescribedGroup, GroupState, PartitionLag
+from odradek.console.cluster.groups import DescribedGroup, GroupState, LagSummary, PartitionLag
 from odradek.console.cluster.records import Reading
 from odradek.console.cluster.snapshot import (
     LogDirectory,
@@ -20,10 +19,9 @@ from odradek.console.cluster.snapshot import (
     rates_by_topic,
     summarize,
 )
-from odradek.console.models.history import Samples, Series
+from odradek.console.models import Samples, Series
 from odradek.console.records.masking import mask, parse_rule
-from odradek.console.records.record import Record
-from odradek.console.records.record_filter import parse_filter
+from odradek.console.records.record import Record, parse_filter
 from odradek.console.views.figures import age, compact, moment, number, ranges, rate, setting_hint, size, sparkline
 from odradek.console.views.groups import MOST_TOPICS, assignment_text, group_view, trend_of
 from odradek.console.views.overview import overview

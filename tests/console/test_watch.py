@@ -17,16 +17,14 @@ from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import MinInSync
 from odradek.admin.groups import ListedGroup
 from odradek.console import app as console_app
-from odradek.console.cluster import group_lags, groups
+from odradek.console.cluster import groups
 from odradek.console.cluster import watch as watching
-from odradek.console.cluster.rounds import PollingShare
-from odradek.console.cluster.watch import ClusterWatch
-from odradek.console.models.history import Samples, Series
-from odradek.console.pages import listing
+from odradek.console.cluster.watch import ClusterWatch, PollingShare
+from odradek.console.models import Samples, Series
+from odradek.console.pages import forms
 from odradek.console.pages import overview as overview_page
-from odradek.console.views.brokers import broker_rows
 from odradek.console.views.figures import DASH
-from odradek.console.views.overview import CHARTS, columns, overview
+from odradek.console.views.overview import CHARTS, broker_rows, columns, overview
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
 from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -60,7 +58,7 @@ def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def no_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake brokers do not list groups."""
-    monkeypatch.setattr(group_lags, "list_groups", lambda _requests: ([], {}))
+    monkeypatch.setattr("odradek.admin.groups.list_groups", lambda _requests: ([], {}))
 
 
 @contextmanager
@@ -201,8 +199,8 @@ def with_group(monkeypatch: pytest.MonkeyPatch, read_offsets: Callable[[], dict[
     """The fake cluster has one group, of which lags are read again and again."""
     monkeypatch.setattr(watching, "LAGS_S", 0.05)
     listed = [ListedGroup("readers", "Stable", "")]
-    monkeypatch.setattr(group_lags, "list_groups", lambda _requests: (listed, {}))
-    monkeypatch.setattr(group_lags, "read_committed_offsets_of", lambda *_arguments: {"readers": read_offsets()})
+    monkeypatch.setattr("odradek.admin.groups.list_groups", lambda _requests: (listed, {}))
+    monkeypatch.setattr(groups, "read_committed_offsets_of", lambda *_arguments: {"readers": read_offsets()})
 
 
 def test_the_list_of_groups_has_lags_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,7 +283,7 @@ def test_the_watch_of_a_user_makes_no_rounds_while_nobody_looks() -> None:
 
 def test_an_open_stream_of_samples_keeps_the_watch_from_pausing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The panel of the overview is not polled while it has the focus; the charts are drawn nevertheless."""
-    monkeypatch.setattr(listing, "POLL_S", 0.02)
+    monkeypatch.setattr(forms, "POLL_S", 0.02)
 
     async def is_disconnected() -> bool:
         return False

@@ -101,9 +101,8 @@ def console(
     the given client properties. With --login, users log in and have their own rights.
     """
     try:
-        from odradek.console.records.decoding import DecodeAndMask, SchemaError, load_decoder
         from odradek.console.records.json_path import PathError
-        from odradek.console.records.masking import parse_rule
+        from odradek.console.records.masking import DecodeAndMask, SchemaError, load_decoder, parse_rule
         from odradek.console.server import serve
         from odradek.console.settings import ConsoleSettings
     except ModuleNotFoundError as error:

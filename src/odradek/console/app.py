@@ -23,8 +23,7 @@ from odradek.console.pages.rigs import has_rigs
 from odradek.console.pages.topics import MissingTopic
 from odradek.console.views.figures import FormError
 from odradek.console.views.overview import state_notice
-from odradek.console.web.asset_files import Assets, read_assets, version_of
-from odradek.console.web.rendering import Renderer, render
+from odradek.console.web.rendering import Assets, Renderer, read_assets, render, version_of
 from odradek.console.web.safety import Safety, Tokens
 from odradek.conventions.failures import Failure
 

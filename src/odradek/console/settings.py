@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from odradek.console.records.decoding import DecodeAndMask
+from odradek.console.records.masking import DecodeAndMask
 from odradek.conventions.addresses import is_loopback
 
 DEFAULT_PORT = 8484

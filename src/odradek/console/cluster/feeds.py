@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.admin.records.record_reader import PartitionRange
     from odradek.console.cluster.records import Reading
-    from odradek.console.records.decoding import DecodeAndMask
-    from odradek.console.records.record import Record
-    from odradek.console.records.record_filter import RecordFilter
+    from odradek.console.records.masking import DecodeAndMask
+    from odradek.console.records.record import Record, RecordFilter
 
 BATCH_RECORDS = 100
 KEPT_BYTES = 2 * 1024 * 1024

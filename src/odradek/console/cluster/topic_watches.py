@@ -14,8 +14,7 @@ from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
 from odradek.admin.records.record_reader import Start, find_ranges
 from odradek.console.cluster.connection import needs, trouble_of
 from odradek.console.cluster.records import Unreadable, joined, record_of
-from odradek.console.models.pipelines import Pipelines, parse_update
-from odradek.console.models.rigs import FOLLOWED, RigModel, parse_record
+from odradek.console.models import FOLLOWED, Pipelines, RigModel, parse_record, parse_update
 from odradek.examples.folders import find_example
 from odradek.examples.live_view.loading import load_view
 from odradek.pipelines.operating.status_record import TOPIC
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.admin.offsets import Key
     from odradek.admin.records.fetched_batches import FetchedRecord
-    from odradek.console.models.pipelines import StatusUpdate
-    from odradek.console.records.decoding import DecodeAndMask
+    from odradek.console.models import StatusUpdate
+    from odradek.console.records.masking import DecodeAndMask
     from odradek.conventions.failures import Failure
     from odradek.examples.live_view.definition import ViewDefinition
     from odradek.examples.live_view.records import SeenRecord

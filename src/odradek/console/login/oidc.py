@@ -1,25 +1,29 @@
-"""OpenID Connect's authorization code flow with PKCE (RFC 7636): requests to the provider, pending logins, ID tokens.
+"""OpenID Connect's authorization code flow with PKCE (RFC 7636): requests to the provider, pending logins, ID tokens,
+and access tokens that are renewed before they expire.
 
 A pending login belongs to the browser that began it: its state counts with that browser's cookie only, and once.
-Methods of OidcProvider block, and run on threads.
+Methods of OidcProvider block, and run on threads. A session whose token cannot be renewed ends with its token.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
 import http.client
 import json
+import logging
 import secrets
 import time
 import urllib.error
 import urllib.request
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
+from odradek.console.cluster import connection as identity
 from odradek.console.login.attempts import network_of
 from odradek.conventions.addresses import is_loopback
 from odradek.conventions.web_requests import open_without_redirects
@@ -37,7 +41,9 @@ from odradek.security.sasl.json_web_tokens import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from concurrent.futures import Executor
 
+    from odradek.console.cluster.connection import Cluster
     from odradek.console.settings import OidcLogin
     from odradek.security.sasl.json_web_tokens import Keys
 
@@ -305,3 +311,75 @@ def _object(data: bytes) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise LoginRefused("the provider's answer is not a JSON object")
     return document
+
+
+LOG = logging.getLogger("odradek.console")
+
+DUE_AFTER = 0.6  # of the lifetime of a token; librdkafka asks for the next one after 0.8
+RETRY_S = 10.0
+RENEWALS_AT_ONCE = 4
+
+
+@dataclass(slots=True)
+class _Renewal:
+    user: str
+    cluster: Cluster
+    refresh_token: str = field(repr=False)
+    due_s: float
+
+
+class TokenRenewals:
+    def __init__(
+        self,
+        provider: OidcProvider,
+        threads: Executor,
+        on_renewal: Callable[[str, float], None],
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`on_renewal` takes the id of a session and the lifetime of its new token."""
+        self._provider = provider
+        self._threads = threads
+        self._on_renewal = on_renewal
+        self._now_s = now_s
+        self._renewals: dict[str, _Renewal] = {}  # by id of session
+
+    def __len__(self) -> int:
+        return len(self._renewals)
+
+    def add(self, session_id: str, cluster: Cluster, grant: TokenGrant) -> None:
+        if grant.refresh_token:
+            due_s = self._now_s() + grant.lifetime_s * DUE_AFTER
+            self._renewals[session_id] = _Renewal(grant.user, cluster, grant.refresh_token, due_s)
+
+    def forget(self, session_id: str) -> None:
+        self._renewals.pop(session_id, None)
+
+    async def renew_due(self) -> None:
+        now_s = self._now_s()
+        due = [(session_id, each) for session_id, each in self._renewals.items() if each.due_s <= now_s]
+        due.sort(key=lambda each: each[1].due_s)  # those that were refused, and are repeated, come last
+        await asyncio.gather(*(self._renew_or_repeat(*each) for each in due[:RENEWALS_AT_ONCE]))
+
+    async def _renew_or_repeat(self, session_id: str, renewal: _Renewal) -> None:
+        renewal.due_s = self._now_s() + RETRY_S
+        try:
+            await self._renew(session_id, renewal)
+        except LoginRefused as refused:
+            LOG.info("the provider did not renew the token of %s: %s", renewal.user, refused)
+        except Exception as problem:  # such as a certificate that is being replaced: other tokens are renewed
+            LOG.warning("the token of %s could not be renewed: %s", renewal.user, type(problem).__name__)
+
+    async def _renew(self, session_id: str, renewal: _Renewal) -> None:
+        loop = asyncio.get_running_loop()
+        grant = await loop.run_in_executor(self._threads, self._provider.renew, renewal.user, renewal.refresh_token)
+        renewal.refresh_token = grant.refresh_token  # the provider may accept each of them once
+        if session_id not in self._renewals:  # the user has logged out
+            return
+        expires_s = time.time() + grant.lifetime_s
+        await loop.run_in_executor(
+            self._threads, identity.renew_token, renewal.cluster, grant.user, grant.access_token, expires_s
+        )  # reads certificates
+        if session_id not in self._renewals:
+            return
+        self.add(session_id, renewal.cluster, grant)
+        self._on_renewal(session_id, grant.lifetime_s)

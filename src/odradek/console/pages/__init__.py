@@ -2,7 +2,6 @@
 
 from odradek.console.pages import (
     access,
-    brokers,
     groups,
     login,
     overview,
@@ -13,4 +12,4 @@ from odradek.console.pages import (
     transactions,
 )
 
-PAGES = (overview, topics, records, groups, brokers, transactions, pipelines, rigs, access, login)
+PAGES = (overview, topics, records, groups, transactions, pipelines, rigs, access, login)

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 from odradek.console.cluster import access
 from odradek.console.context import console_of
-from odradek.console.pages.forms import NO_FORM, Form, Routes, make_change
-from odradek.console.pages.listing import list_or_denial, page_number, search_text
+from odradek.console.pages.forms import NO_FORM, Form, Routes, list_or_denial, make_change, page_number, search_text
 from odradek.console.views import access as views
-from odradek.console.views.figures import FormError
-from odradek.console.views.paging import page_of
+from odradek.console.views.figures import FormError, page_of
 from odradek.console.web.rendering import redirect, render
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text

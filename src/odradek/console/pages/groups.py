@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from odradek.console.cluster import groups
-from odradek.console.cluster.rounds import OLD_AFTER
-from odradek.console.cluster.watch import GROUP_SERIES, LAGS_S
+from odradek.console.cluster.watch import GROUP_SERIES, LAGS_S, OLD_AFTER
 from odradek.console.context import console_of
-from odradek.console.pages.forms import NO_FORM, Form, Routes, make_change
-from odradek.console.pages.listing import page_number, search_text
-from odradek.console.views.figures import FormError, parse_number
+from odradek.console.pages.forms import NO_FORM, Form, Routes, make_change, page_number, search_text
+from odradek.console.views.figures import FormError, has_words, page_of, parse_number
 from odradek.console.views.groups import group_row, group_view, tone_of
-from odradek.console.views.paging import has_words, page_of
 from odradek.console.web.rendering import redirect, render
 from odradek.conventions.figures import INT64_MAX, count_text, parse_time_ms
 

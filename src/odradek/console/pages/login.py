@@ -16,9 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
 from odradek.console.cluster import connection as identity
-from odradek.console.login.logins import LOGIN_PATH, LOGINS_AT_ONCE, TooManyIdentities, local_path
+from odradek.console.login.logins import LOGIN_PATH, LOGINS_AT_ONCE, TooManyIdentities, TooManySessions, local_path
 from odradek.console.login.oidc import LoginRefused, authorization_address
-from odradek.console.login.sessions import TooManySessions
 from odradek.console.pages.forms import Routes, checked_form, client_address, log_change
 from odradek.console.settings import OidcLogin, SaslLogin
 from odradek.console.web.rendering import redirect, render

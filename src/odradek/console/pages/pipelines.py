@@ -12,8 +12,7 @@ from starlette.exceptions import HTTPException
 
 from odradek.console.cluster import letters
 from odradek.console.context import console_of
-from odradek.console.pages.forms import NO_FORM, Form, Routes, log_change, make_change, parse_positions
-from odradek.console.pages.listing import stream_samples
+from odradek.console.pages.forms import NO_FORM, Form, Routes, log_change, make_change, parse_positions, stream_samples
 from odradek.console.records.record import Record
 from odradek.console.views.figures import FormError
 from odradek.console.views.pipelines import CHARTS, choices, letter_row, pipeline_rows, pipeline_view
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 
     from odradek.console.cluster.connection import Cluster
     from odradek.console.context import Console
-    from odradek.console.models.history import Sample
-    from odradek.console.models.pipelines import KnownPipeline
+    from odradek.console.models import KnownPipeline, Sample
     from odradek.console.views.pipelines import PipelineRow
 
 ROUTES = Routes()

@@ -16,18 +16,33 @@ from starlette.responses import Response, StreamingResponse
 from odradek.console.cluster import feeds
 from odradek.console.cluster.connection import NotAllowed
 from odradek.console.cluster.feeds import Feed
-from odradek.console.cluster.records import PageRead, Reading, joined, read_page, read_record
-from odradek.console.cluster.writing import CHOSEN_BY_KEY, NewRecord, replay, write_records
+from odradek.console.cluster.records import (
+    CHOSEN_BY_KEY,
+    NewRecord,
+    PageRead,
+    Reading,
+    joined,
+    read_page,
+    read_record,
+    replay,
+    write_records,
+)
 from odradek.console.context import console_of
-from odradek.console.pages.forms import NO_FORM, Form, Routes, make_change, parse_positions
-from odradek.console.pages.listing import parse_pairs
+from odradek.console.pages.forms import NO_FORM, Form, Routes, make_change, parse_pairs, parse_positions
 from odradek.console.pages.topics import checked_name, find_topic
 from odradek.console.records.json_path import PathError
-from odradek.console.records.record import json_line
-from odradek.console.records.record_filter import RecordFilter, parse_filter
+from odradek.console.records.record import RecordFilter, json_line, parse_filter
 from odradek.console.views.figures import FormError, parse_number
-from odradek.console.views.paging import MOST_OFFSETS, RecordAddress, further_search, page_links
-from odradek.console.views.records import FORMATS, consume_command, detail, row
+from odradek.console.views.records import (
+    FORMATS,
+    MOST_OFFSETS,
+    RecordAddress,
+    consume_command,
+    detail,
+    further_search,
+    page_links,
+    row,
+)
 from odradek.console.web.rendering import event, redirect, render, render_fragment
 from odradek.console.web.safety import AbortedResponse
 from odradek.conventions.failures import Failure

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 
 from odradek.console.context import console_of, has_console
-from odradek.console.models.rigs import READINGS
+from odradek.console.models import READINGS
 from odradek.console.pages.forms import Routes
 from odradek.console.views import rigs
 from odradek.console.web.rendering import event, render, render_fragment

@@ -11,12 +11,19 @@ from odradek.console.cluster import topics
 from odradek.console.cluster.groups import MOST_GROUPS_OF_TOPIC, TopicGroups, groups_of_topic
 from odradek.console.cluster.snapshot import is_internal
 from odradek.console.context import console_of
-from odradek.console.pages.forms import NO_FORM, Form, Routes, make_change
-from odradek.console.pages.listing import list_or_denial, page_number, parse_pairs, search_text
+from odradek.console.pages.forms import (
+    NO_FORM,
+    Form,
+    Routes,
+    list_or_denial,
+    make_change,
+    page_number,
+    parse_pairs,
+    search_text,
+)
 from odradek.console.pages.pipelines import read_pipelines
-from odradek.console.views.figures import FormError, sparkline
+from odradek.console.views.figures import FormError, page_of, sparkline
 from odradek.console.views.groups import tone_of
-from odradek.console.views.paging import page_of
 from odradek.console.views.pipelines import readers_of
 from odradek.console.views.topics import COLUMNS, is_own, list_partitions, list_topics, order_settings, parse_query
 from odradek.console.web.rendering import redirect, render

@@ -8,10 +8,8 @@ from urllib.parse import urlencode
 
 from odradek.console.cluster import transactions
 from odradek.console.context import console_of
-from odradek.console.pages.forms import NO_FORM, Form, Routes, make_change
-from odradek.console.pages.listing import page_number, search_text
-from odradek.console.views.figures import FormError
-from odradek.console.views.paging import has_words, page_of
+from odradek.console.pages.forms import NO_FORM, Form, Routes, make_change, page_number, search_text
+from odradek.console.views.figures import FormError, has_words, page_of
 from odradek.console.web.rendering import redirect, render
 from odradek.conventions.figures import INT32_MAX, INT64_MAX
 

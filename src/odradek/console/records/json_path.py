@@ -1,10 +1,11 @@
-"""Paths into JSON values: `$.pump.id`, `$.readings[0]`, `$.readings[*].value`, `$..password`. Pure.
+"""JSON documents: their text, and paths into them: `$.pump.id`, `$.readings[0]`, `$.readings[*].value`, `$..password`.
 
 Names with other characters stand in quotes: `$['card number']`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 _STEP = re.compile(r"\.\.(?P<anywhere>[\w-]+)|\.(?P<name>[\w-]+|\*)|\[(?P<index>\d{1,9}|\*)\]|\['(?P<quoted>[^']+)'\]")
 STEPS_LIMIT = 32
+NOT_JSON = object()
 
 
 class Step(NamedTuple):
@@ -22,14 +24,14 @@ class Step(NamedTuple):
     is_anywhere: bool = False
 
 
-Path = tuple[Step, ...]
+JsonPath = tuple[Step, ...]
 
 
 class PathError(ValueError):
     """A path that cannot be read; the message says why."""
 
 
-def parse_path(text: str) -> Path:
+def parse_path(text: str) -> JsonPath:
     text = text.strip()
     if not text.startswith("$"):
         raise PathError(f"{text!r} is not a JSON path; write $.name, $.list[0].name or $..name")
@@ -66,7 +68,7 @@ class Location(NamedTuple):
         return self.container[self.key]
 
 
-def locations(document: Any, path: Path) -> list[Location]:
+def locations(document: Any, path: JsonPath) -> list[Location]:
     """The elements that a path leads to, each once. The whole document is `[document][0]`."""
     found = [Location([document], 0)]
     for step in path:
@@ -130,3 +132,41 @@ def _anywhere(values: Iterable[Any], key: Any) -> Iterator[Location]:
             waiting += present.values()
         elif isinstance(present, list):
             waiting += present
+
+
+def parse_json(value: bytes) -> Any:
+    """The document, or NOT_JSON."""
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return NOT_JSON
+
+
+def write_json(document: Any, **settings: Any) -> str:
+    """Text that UTF-8 can hold: a document may contain halves of surrogate pairs, which it cannot."""
+    text = json.dumps(document, ensure_ascii=False, **settings)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(document, **settings)
+    return text
+
+
+def indent_json(document: Any, characters: int) -> str:
+    """The first characters of the indented document. A small document can be huge when it is indented, so that no more
+    is built than is returned."""
+    for is_ascii in (False, True):
+        pieces: list[str] = []
+        left = characters
+        for piece in json.JSONEncoder(ensure_ascii=is_ascii, indent=2).iterencode(document):
+            pieces.append(piece[:left])
+            left -= len(piece)
+            if left <= 0:
+                break
+        text = "".join(pieces)
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # halves of surrogate pairs
+            continue
+        return text
+    return ""  # unreachable: ASCII can be encoded

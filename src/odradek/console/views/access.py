@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odradek.console.cluster import access
-from odradek.console.views.figures import FormError
-from odradek.console.views.paging import has_words
+from odradek.console.views.figures import FormError, has_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

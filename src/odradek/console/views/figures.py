@@ -1,8 +1,9 @@
-"""Numbers and times as text, sparklines as points of an SVG line, and the numbers that fields of forms have. Pure."""
+"""Numbers and times as text, sparklines as points of an SVG line, numbers in forms, pages of lists. Pure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from odradek.conventions.figures import count_text, iso_text
 
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 
 DASH = "–"
 SPARK_WIDTH, SPARK_HEIGHT = 96, 22
+PAGE_ROWS = 50
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def number(value: float | None) -> str:
@@ -118,6 +122,37 @@ def sparkline(values: Sequence[float | None]) -> str:
         if last is not None:
             points.append(f"{index * step:.1f},{SPARK_HEIGHT - 1.5 - last / top * (SPARK_HEIGHT - 3):.1f}")
     return " ".join(points)
+
+
+def has_words(text: str, search: str) -> bool:
+    """Whether a text has all words of a search, in any case."""
+    return all(word in text.lower() for word in search.lower().split())
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    rows: Sequence[T]
+    number: int  # the first page is 1
+    pages: int
+    total: int
+
+    def with_rows(self, rows: Sequence[R]) -> Page[R]:
+        return Page(rows, self.number, self.pages, self.total)
+
+    @property
+    def first(self) -> int:
+        return (self.number - 1) * PAGE_ROWS + 1 if self.rows else 0
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.rows) - 1 if self.rows else 0
+
+
+def page_of(rows: Sequence[T], number: int) -> Page[T]:
+    """The page with this number, or the nearest that exists."""
+    pages = max(1, -(-len(rows) // PAGE_ROWS))
+    number = min(max(number, 1), pages)
+    return Page(rows[(number - 1) * PAGE_ROWS : number * PAGE_ROWS], number, pages, len(rows))
 
 
 FILTERS: dict[str, Callable[..., Any]] = {

@@ -7,7 +7,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.models.history import BUCKET_S
+from odradek.console.models import BUCKET_S
 from odradek.console.views.figures import ranges, sparkline
 from odradek.conventions.figures import count_text
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.console.cluster.groups import DescribedGroup, LagSummary, ListedGroup
-    from odradek.console.models.history import Series
+    from odradek.console.models import Series
 
 STEADY_SHARE = 0.05  # a change of the lag within this share counts as steady,
 STEADY_RECORDS = 20  # and so does one of a few records

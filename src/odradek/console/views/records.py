@@ -1,4 +1,6 @@
-"""Records as they are shown: decoded, coloured, cut to what a row holds, or in full. Pure."""
+"""Records as they are shown: decoded, coloured, cut to what a row holds, or in full; and the addresses of
+older and newer pages. Pure.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,23 @@ import re
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote, urlencode
 
-from odradek.console.records.masking import NOT_JSON, indent_json, parse_json
+from odradek.console.records.json_path import NOT_JSON, indent_json, parse_json
 from odradek.console.records.record import CHARACTER_BYTES, KEY_CHARACTERS, ROW_CHARACTERS
 from odradek.console.views.figures import moment
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from odradek.console.cluster.records import Reading
-    from odradek.console.records.record import Record
-    from odradek.console.records.record_filter import RecordFilter
+    from odradek.console.cluster.records import PageRead, Reading
+    from odradek.console.records.record import Record, RecordFilter
 
 FULL_CHARACTERS = 200_000
+MOST_OFFSETS = 200  # in an address
+TOO_MANY = f"More than {MOST_OFFSETS} partitions have records: choose one for older and newer pages."
+NO_FIELDS: Mapping[str, str] = {}
 HEX_BYTES = 16_384
 MOST_HEADERS = 200
 CONTROLS = (*range(0x20), *range(0x7F, 0xA0), *range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070))
@@ -216,3 +221,66 @@ def json_parts(text: str) -> list[JsonPart]:
     if end < len(text):
         parts.append(JsonPart("", text[end:]))
     return parts
+
+
+class PageLinks(NamedTuple):
+    """The fields of the addresses; empty where there is no such page."""
+
+    older: Mapping[str, str] = NO_FIELDS
+    newer: Mapping[str, str] = NO_FIELDS
+    note: str = ""
+
+
+class RecordAddress(NamedTuple):
+    """`form` is that of the value: auto, json, text or hex."""
+
+    topic: str
+    partition: int
+    offset: int
+    form: str = "auto"
+
+    def address(self, page: str = "") -> str:
+        """Of the record itself, or of a page below: `/previous`, `/next`, or `/json` and other parts of it."""
+        fields = {"partition": self.partition, "offset": self.offset}
+        form = {} if self.form == "auto" else {"format": self.form}
+        return f"/topics/{quote(self.topic, safe='')}/record{page}?{urlencode(fields | form)}"
+
+
+def page_links(
+    reading: Reading, page: PageRead, starts: Mapping[int, int], ends: Mapping[int, int], *, is_newest_first: bool
+) -> PageLinks:
+    """`starts` and `ends` are those of the partitions. The neighbours have the same order of rows."""
+    has_more_behind = not page.is_over
+    if reading.is_backward:
+        has_more_before = reading.start == "before" and any(
+            offset < ends.get(partition, 0) for partition, offset in page.began.items()
+        )
+        has_older, before, has_newer, after = has_more_behind, page.ended, has_more_before, page.began
+    else:
+        has_more_before = any(offset > starts.get(partition, 0) for partition, offset in page.began.items())
+        has_older, before, has_newer, after = has_more_before, page.began, has_more_behind, page.ended
+    if (has_older or has_newer) and reading.partition is None and _named({**before, **after}) > MOST_OFFSETS:
+        return PageLinks(note=TOO_MANY)
+    order = {"order": "newest" if is_newest_first else "oldest"}
+    return PageLinks(
+        {"start": "before", "at": _text(reading, before)} | order if has_older else NO_FIELDS,
+        {"start": "offset", "at": _text(reading, after)} | order if has_newer else NO_FIELDS,
+    )
+
+
+def further_search(reading: Reading, rest: Mapping[int, int]) -> Mapping[str, str]:
+    """The fields of a search that goes on where one has stopped; empty if it has not, or if they are too many."""
+    if not rest or (reading.partition is None and _named(rest) > MOST_OFFSETS):
+        return NO_FIELDS
+    return {"start": "before" if reading.is_backward else "offset", "at": _text(reading, rest)}
+
+
+def _named(offsets: Mapping[int, int]) -> int:
+    return sum(offset > 0 for offset in offsets.values())
+
+
+def _text(reading: Reading, offsets: Mapping[int, int]) -> str:
+    if reading.partition is not None:
+        return str(offsets.get(reading.partition, 0))
+    named = {partition: offset for partition, offset in sorted(offsets.items()) if offset}
+    return ",".join(f"{partition}:{offset}" for partition, offset in named.items()) or "0:0"

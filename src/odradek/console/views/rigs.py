@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.console.models.rigs import DEAD_LETTERS, LIMITS, READINGS, WARNINGS
+from odradek.console.models import DEAD_LETTERS, LIMITS, READINGS, WARNINGS
 from odradek.console.views.figures import DASH, age, number, rate
 from odradek.console.views.pipelines import is_processing, pipeline_row
 from odradek.console.views.records import visible
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.console.cluster.snapshot import TopicSummary
-    from odradek.console.models.pipelines import KnownPipeline
-    from odradek.console.models.rigs import Point, RigModel
+    from odradek.console.models import KnownPipeline, Point, RigModel
 
 SHOWN_WARNINGS = 14
 CLASSES = {"calm": "calm", "rising": "rising", "over limit": "over", "silent": "silent"}

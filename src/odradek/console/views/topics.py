@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.views.figures import sparkline
-from odradek.console.views.paging import Page, has_words, page_of
+from odradek.console.views.figures import Page, has_words, page_of, sparkline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from odradek.console.cluster.snapshot import PartitionState, Snapshot, TopicSummary
     from odradek.console.cluster.topics import Setting
-    from odradek.console.models.history import Series
+    from odradek.console.models import Series
 
 SORTS: Mapping[str, Callable[[TopicSummary], float | str]] = {
     "name": lambda topic: topic.name,

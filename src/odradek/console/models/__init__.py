@@ -1,1 +1,0 @@
-"""What the watches keep of a cluster: samples, pipelines, pumps. Pure and bounded."""
