@@ -1,13 +1,15 @@
-"""The columns of tables by name, and those of a query's result as far as they are certain without Spark."""
+"""The columns of a table by name."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.column_types import ColumnType, Struct
+from odradek.pipelines.definition.column_types import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+
+    from odradek.pipelines.definition.column_types import ColumnType
 
 
 class Columns:

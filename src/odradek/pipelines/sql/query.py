@@ -14,6 +14,7 @@ from odradek.pipelines.sql.blocks import Part
 from odradek.pipelines.sql.functions import Kind, kind_of
 from odradek.pipelines.sql.text import (
     LITERAL_FUNCTIONS,
+    WINDOWS,
     Span,
     SqlError,
     Token,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.sql.columns import Columns
 
-WINDOWS = ("window", "session_window")
 UNITS_MS = {
     "millisecond": 1, "second": 1_000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000,
 }  # fmt: skip

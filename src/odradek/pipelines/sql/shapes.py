@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.sql.functions import Kind, kind_of
 from odradek.pipelines.sql.joins import Pairs, pairs_of
-from odradek.pipelines.sql.query import WINDOWS, Join, Query, Reference, is_within
+from odradek.pipelines.sql.query import Join, Query, Reference, is_within
 from odradek.pipelines.sql.splicing import with_paths
-from odradek.pipelines.sql.text import Span, exp, span_of, tables_of, tokens_of
+from odradek.pipelines.sql.text import WINDOWS, Span, exp, span_of, tables_of, tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -24,6 +24,7 @@ OPENING = frozenset(("L_PAREN", "L_BRACKET", "L_BRACE"))
 CLOSING = frozenset(("R_PAREN", "R_BRACKET", "R_BRACE"))
 # Spark reads these names as columns where a table has such a column, and as calls elsewhere.
 LITERAL_FUNCTIONS = ("current_date", "current_timestamp", "current_time", "current_user", "session_user", "user")
+WINDOWS = ("window", "session_window")
 SPECIAL_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "OVERLAY", "SUBSTRING", "SUBSTR")
 QUOTED = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|(?P<open>'|"|`|/\*)""", re.DOTALL
