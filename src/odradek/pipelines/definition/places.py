@@ -59,15 +59,16 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem of a definition: its place, what is wrong, and a hint how to fix it."""
+    """A problem of a definition: its place, what is wrong, a hint how to fix it, and the code of the rule."""
 
     place: Place
     message: str
     hint: str = ""
     severity: Severity = Severity.ERROR
+    code: str = ""  # OP001 …
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.severity}: {self.text}"
+        return f"{self.place}: {self.severity}{' ' if self.code else ''}{self.code}: {self.text}"
 
     @property
     def text(self) -> str:
@@ -92,14 +93,14 @@ class Problems:
         self._found: dict[Problem, None] = {}
         self.secrets: set[str] = set()
 
-    def error(self, place: Place, message: str, hint: str = "") -> None:
-        self._add(place, message, hint, Severity.ERROR)
+    def error(self, place: Place, message: str, hint: str = "", code: str = "") -> None:
+        self._add(place, message, hint, Severity.ERROR, code)
 
-    def warning(self, place: Place, message: str, hint: str = "") -> None:
-        self._add(place, message, hint, Severity.WARNING)
+    def warning(self, place: Place, message: str, hint: str = "", code: str = "") -> None:
+        self._add(place, message, hint, Severity.WARNING, code)
 
-    def _add(self, place: Place, message: str, hint: str, severity: Severity) -> None:
-        problem = Problem(place, hidden(message, self.secrets), hidden(hint, self.secrets), severity)
+    def _add(self, place: Place, message: str, hint: str, severity: Severity, code: str) -> None:
+        problem = Problem(place, hidden(message, self.secrets), hidden(hint, self.secrets), severity, code)
         self._found[problem] = None
 
     def __iter__(self) -> Iterator[Problem]:

@@ -9,11 +9,118 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.model import Source, Step
+from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.places import NOWHERE, Place
+from odradek.pipelines.sql.functions import Kind, kind_of
+from odradek.pipelines.sql.text import position
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.model import Places, Target
+    from odradek.pipelines.definition.model import Pipeline, Places, Sink, Target, View
+    from odradek.pipelines.definition.operations import (
+        Aggregation,
+        Deduplication,
+        Join,
+        KeyedState,
+        PythonFunction,
+        StreamJoin,
+    )
     from odradek.pipelines.definition.vocabulary import Otherwise
+    from odradek.pipelines.sql.blocks import Part
+    from odradek.pipelines.sql.columns import Columns
+    from odradek.pipelines.sql.joins import Pairs
+    from odradek.pipelines.sql.query import Query
+    from odradek.pipelines.sql.shapes import Groups, Refused, Rows
+
+PASSES = "__passes"  # the column of groups that says whether HAVING keeps them
+LEFT, RIGHT = "l_", "r_"  # the prefixes of the columns of both sides of a join of streams in SQL
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """What is known of the rows of a table, by all that is before it."""
+
+    is_stream: bool = False
+    watermark: str | None = None  # the table that has it
+    event_time: str | None = None  # the column
+    lost_by: str | None = None  # the table behind which no column is event time any more
+    is_ordered: bool = False  # by arrival; of groups: whether there is one row of each
+    groups: tuple[tuple[str, ...], ...] | None = None  # the columns that are each expression of GROUP BY as it is
+    grouped_by: str | None = None  # the table that made the groups
+    never_final: str | None = None  # the table whose groups never become final
+    can_change: bool = False  # whether the groups can be read before they are final
+    state: tuple[str, ...] = ()  # the tables with state
+    keeps_other_state: bool = False  # apart from `deduplicate`, behind which rows are final
+    sessions: str | None = None  # the table that made sessions
+
+
+@dataclass(frozen=True, slots=True)
+class RowSql:
+    """A SELECT that is computed row by row. With `pairs`, it reads those of a join in place of its tables."""
+
+    query: Query
+    shape: Rows
+    pairs: Pairs | None = None
+
+    @property
+    def makes_several(self) -> bool:
+        """Whether a generator or a LATERAL VIEW makes several rows of one."""
+        return bool(self.query.laterals) or any(kind_of(each.name) is Kind.GENERATOR for each in self.query.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class UnionSql:
+    """UNION ALL of tables, by position. Each part of the query is a table."""
+
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSql:
+    """Groups of one stream. HAVING is a column, by which the table behind it chooses."""
+
+    query: Query
+    shape: Groups
+
+
+@dataclass(frozen=True, slots=True)
+class PairSql:
+    """The pairs of a join of two streams, with all columns of both sides under prefixes."""
+
+    query: Query
+    shape: Pairs
+
+
+@dataclass(frozen=True, slots=True)
+class StaticSql:
+    """Any SQL over static tables alone."""
+
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Unplanned:
+    """SQL that streams do not have. What is behind it is not judged."""
+
+    why: Refused
+
+
+if TYPE_CHECKING:
+    MadeBy = (
+        Source
+        | Aggregation
+        | Deduplication
+        | Join
+        | StreamJoin
+        | KeyedState
+        | PythonFunction
+        | RowSql
+        | UnionSql
+        | GroupSql
+        | PairSql
+        | StaticSql
+        | Unplanned
+    )
 
 
 class OutputMode(StrEnum):
@@ -45,6 +152,36 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """Rows by name. A hidden table is a part of the declaration that owns it, and users do not see its name."""
+
+    name: str
+    inputs: tuple[str, ...]  # in the order in which they are named
+    made_by: MadeBy
+    owner: Source | Step | View
+    columns: Columns | None = None
+    path: Path = Path()
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def is_hidden(self) -> bool:
+        return self.name != self.owner.name
+
+    @property
+    def described(self) -> str:
+        kind = "source" if isinstance(self.owner, Source) else "step" if isinstance(self.owner, Step) else "view"
+        return f"{kind} '{self.owner.name}'"
+
+    def place(self, *keys: str) -> Place:
+        return place_of(self.owner, *keys)
+
+    def place_in_sql(self, offset: int) -> Place:
+        """The place of a position in the SQL of the step."""
+        operation = self.owner.operation if isinstance(self.owner, Step) else None
+        return operation.place.inside(*position(operation.text, offset)) if isinstance(operation, Sql) else self.place()
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """A sink, or a view, whose target is a table."""
 
@@ -57,6 +194,10 @@ class End:
     is_view: bool = False
     place: Place = field(default=NOWHERE, compare=False, repr=False)
     places: Places = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def described(self) -> str:
+        return f"{'view' if self.is_view else 'sink'} '{self.name}'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +214,44 @@ class Flow:
     files: End | None = None  # written by Spark's file sink, without batches
     uses_state_trigger: bool = False
     is_row_program: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The tables in the order in which they can be computed, the ends, and the flows, which are there once no rule
+    refuses anything."""
+
+    pipeline: Pipeline
+    tables: dict[str, Table]  # by name in lower case
+    ends: tuple[End, ...] = ()
+    flows: tuple[Flow, ...] = ()
+
+    def table(self, name: str) -> Table:
+        return self.tables[name.lower()]
+
+    def path(self, name: str) -> Path:
+        return self.table(name).path
+
+    def is_stream(self, name: str) -> bool:
+        return self.table(name).path.is_stream
+
+    def upstream(self, name: str) -> tuple[str, ...]:
+        """The table and all before it, in the order of the plan; itself last."""
+        wanted = {name.lower()}
+        for key in reversed(self.tables):
+            if key in wanted:
+                wanted.update(each.lower() for each in self.tables[key].inputs)
+        return tuple(each.name for key, each in self.tables.items() if key in wanted)
+
+    @property
+    def streams(self) -> tuple[Source, ...]:
+        return tuple(each for each in self.pipeline.sources if each.is_stream)
+
+
+def place_of(thing: Source | Step | Sink | View | End, *keys: str) -> Place:
+    """The place of a value of a declaration, or of the nearest value around it whose place is known."""
+    for length in range(len(keys), 0, -1):
+        found = thing.places.get("/".join(keys[:length]))
+        if found is not None:
+            return found
+    return thing.place

@@ -1,0 +1,109 @@
+"""The columns of each table, as far as they are certain without Spark; None means that they are not known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.column_types import Column, ColumnType, Primitive
+from odradek.pipelines.definition.model import RECORD_COLUMNS, Source, TopicOrigin
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    KeyedState,
+    PythonFunction,
+    StreamJoin,
+)
+from odradek.pipelines.definition.vocabulary import Encoding, JoinKind
+from odradek.pipelines.planning.plan import LEFT, RIGHT, PairSql, UnionSql
+from odradek.pipelines.sql.columns import Columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from odradek.pipelines.planning.plan import MadeBy
+
+    ColumnsOf = Callable[[str], Columns | None]
+
+TIMESTAMP = Primitive("TIMESTAMP")
+RECORD_COLUMN_NAMES = frozenset(each.name for each in RECORD_COLUMNS)
+
+
+def columns_of(made: MadeBy, inputs: Sequence[Columns | None], known: ColumnsOf) -> Columns | None:
+    """The columns of a table; `inputs` are those of its inputs, `known` gives those of any table."""
+    match made:
+        case Source():
+            return source_columns(made)
+        case PairSql():
+            sides = [known(each.table) for each in (made.shape.left, made.shape.right)]
+            return _prefixed(*sides)
+        case UnionSql():
+            return _united(inputs)
+        case Aggregation():
+            return _of_aggregation(made, known)
+        case Deduplication():
+            return inputs[0]
+        case Join() | StreamJoin():
+            return _of_join(made, inputs[0], inputs[-1])
+        case KeyedState() | PythonFunction():
+            return None if made.columns is None else _typed(made.columns)
+        case _:
+            return None
+
+
+def _typed(columns: Iterable[Column]) -> Columns:
+    return Columns({each.name: each.type for each in columns})
+
+
+def source_columns(source: Source) -> Columns | None:
+    """The columns of the records, those of every record of a topic, and computed ones."""
+    types: dict[str, ColumnType | None]
+    if source.format.schema is not None:
+        types = {each.name: each.type for each in source.format.schema.columns}
+    elif isinstance(source.origin, TopicOrigin):
+        types = {"value": Primitive("STRING")} if source.format.encoding is Encoding.TEXT else {}
+    else:
+        return None
+    if isinstance(source.origin, TopicOrigin):
+        types |= {each.name: each.type for each in RECORD_COLUMNS}
+    return Columns({**types, **{each.name: None for each in source.columns}})
+
+
+def _of_aggregation(made: Aggregation, known: ColumnsOf) -> Columns:
+    columns = known(made.input)
+    window = {"window_start": TIMESTAMP, "window_end": TIMESTAMP} if made.window is not None else {}
+    by = {name: None if columns is None else columns.type_of(name) for name in made.by}
+    results = {each.name: None for each in made.aggregates}
+    return Columns({**window, **by, **results})
+
+
+def _of_join(made: Join | StreamJoin, left: Columns | None, right: Columns | None) -> Columns | None:
+    """The columns of both sides. Rows of two streams have no columns of a record."""
+    if made.how in {JoinKind.SEMI, JoinKind.ANTI}:
+        return left
+    if left is None or right is None:
+        return None
+    if isinstance(made, Join):
+        return Columns({**right.types, **left.types})
+    left_out = (*made.on, *RECORD_COLUMN_NAMES)
+    keys = {name: left.type_of(name) for name in made.on}
+    return Columns({**keys, **left.without(left_out).types, **right.without(left_out).types})
+
+
+def _prefixed(left: Columns | None, right: Columns | None) -> Columns | None:
+    if left is None or right is None:
+        return None
+    lefts = {f"{LEFT}{name}": kind for name, kind in left.types.items()}
+    return Columns({**lefts, **{f"{RIGHT}{name}": kind for name, kind in right.types.items()}})
+
+
+def _united(parts: Sequence[Columns | None]) -> Columns | None:
+    """The names of the first part, with the types that all parts have."""
+    known = [list(each.types.values()) for each in parts if each is not None]
+    first = parts[0]
+    if first is None or len(known) < len(parts) or len(set(map(len, known))) > 1:
+        return first
+    kinds = (set(each) for each in zip(*known, strict=True))
+    return Columns(
+        {name: next(iter(kind)) if len(kind) == 1 else None for name, kind in zip(first.names, kinds, strict=True)}
+    )

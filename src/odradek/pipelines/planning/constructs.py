@@ -1,0 +1,205 @@
+"""The one list of constructs: what each table and each end is, and what that needs of the rows before it.
+
+The rules refuse what has not what it needs; the generator of definitions draws what has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.model import LakehouseTarget, Source, TableTarget, TopicTarget
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    KeyedState,
+    PythonFunction,
+    StreamJoin,
+)
+from odradek.pipelines.definition.vocabulary import StateClock, StreamJoinKind
+from odradek.pipelines.planning.plan import End, EndMode, GroupSql, PairSql, Plan, RowSql, StaticSql, Table, UnionSql
+from odradek.pipelines.sql.query import Join as JoinWord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.pipelines.planning.plan import Path
+
+
+class Construct(StrEnum):
+    """What a definition can have over streams."""
+
+    SELECT = "select"
+    WHERE = "where"
+    GENERATOR = "generator"
+    HIDDEN = "hidden step"
+    UNION_ALL = "union all"
+    TABLE_JOIN = "table join"
+    LOOK_UP = "look-up by subquery"
+    STATIC_SQL = "static SQL"
+    PYTHON_ROWS = "python rows"
+    GROUP = "group"
+    GROUP_SQL = "group in SQL"
+    COUNT_DISTINCT = "count distinct"
+    HAVING = "having"
+    WINDOW = "window"
+    SLIDING_WINDOW = "sliding window"
+    SESSION = "session"
+    WINDOW_BEHIND_WINDOW = "window behind window"
+    STREAM_JOIN = "stream join"
+    STREAM_JOIN_SQL = "stream join in SQL"
+    OUTER_STREAM_JOIN = "outer stream join"
+    FOREVER = "join forever"
+    DEDUPLICATE = "deduplicate"
+    DEDUPLICATE_WITHIN = "deduplicate within"
+    STATE = "keyed state"
+    STATE_EVENT = "keyed state in event time"
+    CHECK = "check"
+    APPEND = "end append"
+    TOMBSTONES = "end tombstones"
+    UPDATE = "end update"
+    KEYED_BY_ARRIVAL = "end keyed by arrival"
+    KEYED_BY_ORDER = "end keyed by order_by"
+    KEYED_CURRENT = "end keyed by current groups"
+    KEYED_FINAL = "end keyed by final groups"
+    CHANGES = "end changes"
+    HISTORY = "end history"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a construct needs of its input."""
+
+    event_time: bool = False
+    watermark_each: bool = False  # of both sides of a join
+    order: bool = False  # of arrival, or what stands in its place
+    rows_or_final: bool = False  # no groups that never become final
+    exact_key: bool = False
+    group_key: bool = False  # the key is the columns of the groups
+
+
+WINDOW = Needs(event_time=True, rows_or_final=True)
+JOIN = Needs(watermark_each=True, rows_or_final=True)
+NEEDS: dict[Construct, Needs] = {
+    Construct.GROUP: Needs(rows_or_final=True),
+    Construct.GROUP_SQL: Needs(rows_or_final=True),
+    Construct.WINDOW: WINDOW,
+    Construct.SLIDING_WINDOW: WINDOW,
+    Construct.SESSION: WINDOW,
+    Construct.WINDOW_BEHIND_WINDOW: WINDOW,
+    Construct.STREAM_JOIN: JOIN,
+    Construct.STREAM_JOIN_SQL: JOIN,
+    Construct.OUTER_STREAM_JOIN: JOIN,
+    Construct.FOREVER: Needs(rows_or_final=True),
+    Construct.DEDUPLICATE: Needs(order=True, rows_or_final=True),
+    Construct.DEDUPLICATE_WITHIN: Needs(event_time=True, order=True, rows_or_final=True),
+    Construct.STATE: Needs(order=True, rows_or_final=True),
+    Construct.STATE_EVENT: Needs(event_time=True, order=True, rows_or_final=True),
+    Construct.APPEND: Needs(rows_or_final=True),
+    Construct.TOMBSTONES: Needs(rows_or_final=True),
+    Construct.KEYED_BY_ARRIVAL: Needs(order=True, exact_key=True, rows_or_final=True),
+    Construct.KEYED_BY_ORDER: Needs(exact_key=True, rows_or_final=True),
+    Construct.KEYED_CURRENT: Needs(order=True, exact_key=True, group_key=True),
+    Construct.KEYED_FINAL: Needs(order=True, exact_key=True, group_key=True, rows_or_final=True),
+    Construct.CHANGES: Needs(exact_key=True, rows_or_final=True),
+    Construct.HISTORY: Needs(exact_key=True, rows_or_final=True),
+}
+NOTHING = Needs()
+
+
+def needs_of(construct: Construct) -> Needs:
+    return NEEDS.get(construct, NOTHING)
+
+
+def constructs_of(plan: Plan) -> Counter[Construct]:
+    """How often a plan has each construct."""
+    found = Counter(each for table in plan.tables.values() for each in of_table(plan, table))
+    return found + Counter(each for end in plan.ends for each in of_end(plan, end))
+
+
+def of_table(plan: Plan, table: Table) -> Iterator[Construct]:
+    """What a table is. Static tables need nothing."""
+    made = table.made_by
+    if isinstance(made, StaticSql):
+        yield Construct.STATIC_SQL
+    if not table.path.is_stream or isinstance(made, Source):
+        return
+    yield from [Construct.HIDDEN] * table.is_hidden
+    yield from [Construct.CHECK] * any(not each.is_implicit for each in table.checks)
+    match made:
+        case RowSql():
+            yield from _of_rows(made)
+        case UnionSql():
+            yield Construct.UNION_ALL
+        case GroupSql():
+            yield from _of_groups(made, plan.path(made.shape.stream))
+        case Aggregation():
+            yield from _of_aggregation(made, plan.path(made.input))
+        case PairSql():
+            yield Construct.STREAM_JOIN_SQL
+            yield from [Construct.OUTER_STREAM_JOIN] * (made.shape.how is not JoinWord.INNER)
+        case StreamJoin():
+            yield Construct.FOREVER if made.within is None else Construct.STREAM_JOIN
+            yield from [Construct.OUTER_STREAM_JOIN] * (made.how is not StreamJoinKind.INNER)
+        case Deduplication():
+            yield Construct.DEDUPLICATE if made.within is None else Construct.DEDUPLICATE_WITHIN
+        case KeyedState():
+            yield Construct.STATE_EVENT if made.clock is StateClock.EVENT else Construct.STATE
+        case Join() | PythonFunction():
+            yield Construct.TABLE_JOIN if isinstance(made, Join) else Construct.PYTHON_ROWS
+
+
+def _of_rows(made: RowSql) -> Iterator[Construct]:
+    query = made.query
+    yield Construct.SELECT
+    yield from [Construct.WHERE] * (query.where is not None)
+    yield from [Construct.LOOK_UP] * bool(query.subqueries)
+    yield from [Construct.TABLE_JOIN] * (len(query.tables) > 1 and made.pairs is None)
+    yield from [Construct.GENERATOR] * made.makes_several
+
+
+def _of_groups(made: GroupSql, before: Path) -> Iterator[Construct]:
+    yield Construct.GROUP_SQL
+    yield from [Construct.HAVING] * (made.shape.having is not None)
+    yield from [Construct.COUNT_DISTINCT] * any(
+        each.name == "count" and each.is_distinct for each in made.shape.aggregates
+    )
+    if made.shape.window is not None:
+        is_session = made.shape.window.function == "session_window"
+        yield from _of_window(before, is_session=is_session, is_sliding=len(made.shape.window.lengths) > 1)
+
+
+def _of_aggregation(made: Aggregation, before: Path) -> Iterator[Construct]:
+    yield Construct.GROUP
+    if made.window is not None:
+        is_sliding = made.window.slide not in {None, made.window.size}
+        yield from _of_window(before, is_session=made.window.gap is not None, is_sliding=is_sliding)
+
+
+def _of_window(before: Path, *, is_session: bool, is_sliding: bool) -> Iterator[Construct]:
+    yield Construct.SESSION if is_session else Construct.SLIDING_WINDOW if is_sliding else Construct.WINDOW
+    yield from [Construct.WINDOW_BEHIND_WINDOW] * (before.groups is not None)
+
+
+def of_end(plan: Plan, end: End) -> Iterator[Construct]:
+    """What an end is. A keyed end of groups is keyed by them."""
+    path = plan.path(end.input)
+    if not path.is_stream:
+        return
+    match end.mode:
+        case EndMode.UPDATE:
+            yield Construct.UPDATE
+        case EndMode.KEYED if path.groups is not None:
+            yield Construct.KEYED_CURRENT if path.can_change else Construct.KEYED_FINAL
+        case EndMode.KEYED:
+            yield Construct.KEYED_BY_ORDER if end.order_by else Construct.KEYED_BY_ARRIVAL
+        case EndMode.CHANGES:
+            target = end.target
+            changes = target.changes if isinstance(target, TableTarget | LakehouseTarget) else None
+            yield Construct.HISTORY if changes is not None and changes.keeps_history else Construct.CHANGES
+        case _:
+            is_deleting = isinstance(end.target, TopicTarget) and end.target.deletes is not None
+            yield Construct.TOMBSTONES if is_deleting else Construct.APPEND

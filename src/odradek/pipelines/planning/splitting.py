@@ -1,0 +1,130 @@
+"""Splits a plan into flows, the parts that one streaming query each runs. Static tables are read by each of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.model import FilesTarget, Source, TopicOrigin
+from odradek.pipelines.planning.plan import (
+    EndMode,
+    Flow,
+    GroupSql,
+    OutputMode,
+    PairSql,
+    Plan,
+    RowSql,
+    Table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.pipelines.planning.plan import End
+
+
+def with_flows(plan: Plan) -> Plan:
+    """The plan with its flows; no rule refuses it."""
+    flows: dict[str, Flow] = {}
+    for end in plan.ends:
+        flow = _flow_to(plan, end.input, _mode_of(plan, end))
+        if isinstance(end.target, FilesTarget):
+            flows[f"files-{end.name}"] = replace(flow, name=f"files-{end.name}", root=end.input, after=(), files=end)
+            continue
+        if end.is_view and not plan.path(flow.root).state:
+            flow = replace(flow, name=f"{flow.root}-views", uses_state_trigger=True)
+        _add(flows, flow, end)
+    _assign_owners(plan, flows)
+    return replace(
+        plan, flows=tuple(replace(each, is_row_program=_is_row_program(plan, each)) for each in flows.values())
+    )
+
+
+def _mode_of(plan: Plan, end: End) -> OutputMode:
+    """Only groups can change, and only where they are read before they are final."""
+    is_changing = plan.path(end.input).can_change and end.mode in {EndMode.UPDATE, EndMode.KEYED}
+    return OutputMode.UPDATE if is_changing else OutputMode.APPEND
+
+
+def _add(flows: dict[str, Flow], flow: Flow, *ends: End) -> None:
+    known = flows.get(flow.name, flow)
+    after = tuple(dict.fromkeys((*known.after, *flow.after)))
+    flows[flow.name] = replace(known, after=after, ends=(*known.ends, *ends))
+
+
+def _flow_to(plan: Plan, name: str, mode: OutputMode) -> Flow:
+    """The flow whose batches have the rows of a table: its root is the first table behind which none keeps state."""
+    upstream = [each for each in plan.upstream(name) if plan.is_stream(each)]
+    root = next(each for each in upstream if _can_be_root(plan, each, upstream))
+    before = set(plan.upstream(root))
+    suffix = "" if mode is OutputMode.APPEND else "-changes"
+    after = tuple(each for each in upstream if each not in before)
+    return Flow(f"{_short_name(plan, root)}{suffix}", root, mode, after)
+
+
+def _can_be_root(plan: Plan, root: str, upstream: list[str]) -> bool:
+    """Whether no table behind the root keeps state or reads another stream."""
+    before = set(plan.upstream(root))
+    after = [plan.table(each) for each in upstream if each not in before]
+    known = {root, *(each.name for each in after)}
+    reads = {name for each in after for name in each.inputs if plan.is_stream(name)}
+    return reads <= known and not any(_keeps_state(each) or isinstance(each.made_by, Source) for each in after)
+
+
+def _keeps_state(table: Table) -> bool:
+    return table.path.state[-1:] == (table.name,)
+
+
+def _short_name(plan: Plan, root: str) -> str:
+    """The name of the declaration, if its hidden table is the only one with state."""
+    table = plan.table(root)
+    is_alone = isinstance(table.made_by, GroupSql | PairSql) and root.lower() in {
+        f"{table.owner.name}__groups".lower(),
+        f"{table.owner.name}__pairs".lower(),
+    }
+    return table.owner.name if is_alone else root
+
+
+def _assign_owners(plan: Plan, flows: dict[str, Flow]) -> None:
+    """Gives each table that may refuse rows to one flow.
+
+    Without a topic for dead letters, records that cannot be parsed are only counted: if no flow has them in its
+    batches, a query that reads the source counts them, which saves a flow that would read it again."""
+    for table in _refusing(plan):
+        owner = next((each for each in flows.values() if _is_in_batch(each, table.name)), None)
+        reader = next((each for each in flows.values() if table.name in plan.upstream(each.root)), None)
+        is_counted = isinstance(table.made_by, Source) and plan.pipeline.dead_letters is None
+        if owner is None and reader is not None and is_counted:
+            flows[reader.name] = replace(reader, counted=reader.counted | {table.name})
+            continue
+        if owner is None:
+            flow = _flow_to(plan, table.name, OutputMode.APPEND)
+            _add(flows, flow)
+            owner = flows[flow.name]
+        flows[owner.name] = replace(owner, owned=owner.owned | {table.name})
+
+
+def _refusing(plan: Plan) -> Iterator[Table]:
+    """Topics whose records may not be parsed, and tables with checks, as far as ends use them."""
+    used = {name for end in plan.ends for name in plan.upstream(end.input)}
+    for table in plan.tables.values():
+        made = table.made_by
+        is_topic = isinstance(made, Source) and isinstance(made.origin, TopicOrigin)
+        if table.name in used and table.path.is_stream and (is_topic or table.checks):
+            yield table
+
+
+def _is_in_batch(flow: Flow, name: str) -> bool:
+    return flow.files is None and (name == flow.root or name in flow.after)
+
+
+def _is_row_program(plan: Plan, flow: Flow) -> bool:
+    """Whether each record makes its rows by itself: all behind the root is plain SQL without Python and watermark."""
+    functions = {each.name.lower() for each in plan.pipeline.functions}
+    for table in map(plan.table, flow.after):
+        made = table.made_by
+        if not isinstance(made, RowSql) or not made.shape.is_plain or made.pairs is not None:
+            return False
+        if table.path.watermark == table.name or any(each.name in functions for each in made.query.calls):
+            return False
+    return flow.files is None

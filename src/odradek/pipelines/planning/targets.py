@@ -1,0 +1,136 @@
+"""Rules of what a pipeline reads and writes: the realtime engine, and two ends of one table or folder."""
+
+from __future__ import annotations
+
+import posixpath
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.model import (
+    FilesTarget,
+    LakehouseTarget,
+    Source,
+    TableTarget,
+    TopicOrigin,
+    TopicTarget,
+)
+from odradek.pipelines.definition.operations import Join, PythonFunction
+from odradek.pipelines.definition.vocabulary import Engine, FileFormat, LakehouseFormat
+from odradek.pipelines.planning.plan import EndMode, RowSql, UnionSql, place_of
+from odradek.pipelines.planning.verdicts import Code, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.places import Place
+    from odradek.pipelines.planning.plan import End, Plan, Table
+
+STANDARD = "use engine: standard"
+
+
+def realtime(plan: Plan) -> Iterator[Refusal]:
+    """The realtime engine runs row-by-row SQL from one topic into topics."""
+    if plan.pipeline.engine is not Engine.REALTIME:
+        return
+    functions = {each.name.lower() for each in plan.pipeline.functions}
+    first = next(iter(plan.streams), None)
+    for table in plan.tables.values():
+        reason = _beyond_realtime(table, functions) if table.path.is_stream else None
+        if isinstance(table.made_by, Source) and table.made_by.is_stream and table.made_by is not first:
+            reason = "it is a second stream"
+        if reason is not None:
+            message = f"the realtime engine does not run {table.described}: {reason}"
+            yield Refusal(Code.NOT_IN_REALTIME, table, table.place(), message, STANDARD)
+    for end in plan.ends:
+        if not isinstance(end.target, TopicTarget):
+            message = f"the realtime engine does not run {end.described}: it is not a topic"
+            yield Refusal(Code.NOT_IN_REALTIME, end, end.place, message, STANDARD)
+        elif end.target.bootstrap_servers or end.target.kafka:
+            message = f"the realtime engine does not run {end.described}: it has brokers or settings of its own"
+            yield Refusal(Code.NOT_IN_REALTIME, end, end.place, message, STANDARD)
+
+
+def _beyond_realtime(table: Table, functions: set[str]) -> str | None:
+    """What of a table the realtime engine does not run."""
+    made = table.made_by
+    if isinstance(made, Source):
+        return None if isinstance(made.origin, TopicOrigin) else "it is no topic"
+    if table.path.state:
+        return "it keeps state" if table.name in table.path.state else None
+    if isinstance(made, UnionSql):
+        return "it has UNION ALL"
+    if isinstance(made, PythonFunction):
+        return "it runs Python"
+    if isinstance(made, Join) or (isinstance(made, RowSql) and made.shape.tables):
+        return "it has a join or a subquery"
+    called = [each.name for each in made.query.calls if each.name in functions] if isinstance(made, RowSql) else []
+    if called:
+        return f"it calls the Python function {called[0]}"
+    return "it has more than one generator" if isinstance(made, RowSql) and not made.shape.is_plain else None
+
+
+def targets(plan: Plan) -> Iterator[Refusal]:
+    """Two ends do not replace rows of one table, or write one folder; a topic is not read by what writes it."""
+    first: dict[tuple[str, ...], End] = {}
+    for end in plan.ends:
+        where = _stored_in(end, plan.pipeline)
+        before = end if where is None else first.setdefault(where, end)
+        is_shared = before is not end and plan.pipeline.engine is not Engine.BATCH
+        if is_shared and (isinstance(end.target, FilesTarget) or {end.mode, before.mode} != {EndMode.APPEND}):
+            writes = f"{end.described} writes the table or folder of {before.described}"
+            message = f"{writes}, and rows of one would replace those of the other"
+            example = "use another one, or unite the rows by UNION ALL in a step"
+            yield Refusal(Code.SHARED_TARGET, end, _place(end), message, example)
+        target = end.target
+        if isinstance(target, TopicTarget) and target.bootstrap_servers is None:
+            yield from _circles(plan, end, target)
+
+
+def _place(end: End) -> Place:
+    keys: tuple[str, ...] = {FilesTarget: ("files", "path"), LakehouseTarget: ("lakehouse",)}.get(
+        type(end.target), ("table",)
+    )
+    return place_of(end, *keys)
+
+
+def _circles(plan: Plan, end: End, target: TopicTarget) -> Iterator[Refusal]:
+    for name in plan.upstream(end.input):
+        made = plan.table(name).made_by
+        origin = made.origin if isinstance(made, Source) and made.is_stream else None
+        if isinstance(origin, TopicOrigin) and origin.bootstrap_servers is None and target.topic in origin.topics:
+            message = f"{end.described} writes the topic that source '{name}' before it reads"
+            hint = "records may circulate endlessly; write to another topic"
+            yield Refusal(None, end, place_of(end, "topic"), message, hint)
+
+
+def _stored_in(end: End, pipeline: Pipeline) -> tuple[str, ...] | None:
+    """What two ends share if they write one table or one folder."""
+    target = end.target
+    if isinstance(target, FilesTarget):
+        return FileFormat.__name__, _folder(target.path, pipeline)
+    if isinstance(target, TableTarget):
+        return _database(target.url, pipeline), target.table.lower()
+    if not isinstance(target, LakehouseTarget):
+        return None
+    if target.path is not None:
+        return target.format, _folder(target.path, pipeline)
+    is_delta = target.format is LakehouseFormat.DELTA  # catalogs of Iceberg may distinguish upper and lower case
+    return target.format, target.name.lower() if is_delta else target.name
+
+
+def _folder(path: str, pipeline: Pipeline) -> str:
+    """The folder that a path or URL names, the same for all spellings of it."""
+    scheme, separator, rest = path.rpartition("://")
+    if separator and scheme.lower() != "file":
+        return f"{scheme}{separator}{posixpath.normpath(rest)}"
+    return posixpath.normpath(str(FilePath(pipeline.directory, rest).absolute()))
+
+
+def _database(url: str | None, pipeline: Pipeline) -> str:
+    """The database of a URL, the same for all spellings of a driver and of a file of SQLite."""
+    kind, _, rest = (url or pipeline.warehouse or f"sqlite:///{pipeline.name}.db").partition("://")
+    kind = kind.partition("+")[0]
+    if kind == "sqlite":
+        return _folder(rest.partition("?")[0].removeprefix("/"), pipeline)
+    return f"{'postgresql' if kind == 'postgres' else kind}://{rest}"
