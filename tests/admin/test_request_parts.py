@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.admin.broker_requests import DescribedCluster, KnownBroker
+from odradek.admin.broker_requests import DescribedCluster, KnownBroker, by_topic, in_parts
 from odradek.admin.cluster_state import ClusterState, MinInSync, PartitionState
+from odradek.admin.log_directories import read_sizes
 from odradek.admin.partitions.plan import Move
 from odradek.admin.partitions.requests import alter_reassignments, elect_leaders
-from odradek.admin.partitions.sizes import read_sizes
 from odradek.admin.partitions.throttle import remove_throttle, set_throttle
-from odradek.admin.request_parts import by_topic, in_parts
 from odradek.admin.transactions import read_open_transactions
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
@@ -26,6 +25,7 @@ from odradek.protocol.messages.elect_leaders import ElectLeadersResponse, Partit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.admin.wire import Versions
     from odradek.protocol.schema import Request
 
 TOPICS, PARTITIONS = 17_000, 3
@@ -40,7 +40,8 @@ class Decoding:
         self.topics: list[str] = []
         self._answers = list(answers)
 
-    def ask_any(self, request: Request, response_type: type[Any], version: int) -> Any:
+    def ask_any(self, request: Request, response_type: type[Any], version: Versions) -> Any:
+        version = version if isinstance(version, int) else version[0]
         parts: list[Any] = [*request.encode(version)]
         encoded = b"".join(parts)
         decoded: Any = type(request).decode(memoryview(encoded), 0, version)  # MalformedMessage closes a connection

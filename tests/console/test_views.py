@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
-from odradek.admin.cluster_state import ClusterState, Disks, PartitionState
+from odradek.admin.cluster_state import ClusterState, PartitionState
 from odradek.admin.groups import GroupMember
+from odradek.admin.log_directories import Disks
 from odradek.console.cluster.groups import DescribedGroup, GroupState, LagSummary, PartitionLag
 from odradek.console.cluster.records import Reading
 from odradek.console.cluster.snapshot import (

@@ -1,10 +1,15 @@
 """Requests to the brokers of a cluster: to any broker that answers, to the controller, to a broker by its id, or to the
-coordinator of a group or a transactional id."""
+coordinator of a group or a transactional id.
+
+Requests about many topics or partitions are sent in parts: a broker of Odradek closes the connection of a request with
+too many elements (`Message.elements_per_level`), and a part is answered within the time limit of a request.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from odradek.admin.errors import (
@@ -15,7 +20,6 @@ from odradek.admin.errors import (
     reason_of,
     unreachable,
 )
-from odradek.admin.request_parts import TOPICS_PER_REQUEST, in_parts
 from odradek.admin.wire import TIMEOUT_S
 from odradek.conventions.addresses import split_addresses
 from odradek.conventions.failures import Failure
@@ -42,6 +46,8 @@ Address = tuple[str, int]
 
 METADATA_VERSION = 10  # of Apache Kafka 2.8: the first with ids of topics, the last with operations of the cluster
 GROUP, TRANSACTION = 0, 1  # kinds of coordinators
+TOPICS_PER_REQUEST = 1_000
+PARTITIONS_PER_REQUEST = 2_000
 COORDINATORS_PER_REQUEST = 100
 CHANGE_TIMEOUT_MS = 12_000  # of the controller, so that its answer comes before the timeout of the request
 RETRY_PAUSE_S = 0.1
@@ -53,6 +59,21 @@ RETRIED = frozenset(
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
     }
 )
+
+
+def in_parts(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of at most `size`."""
+    rest = iter(items)
+    while part := list(islice(rest, size)):
+        yield part
+
+
+def by_topic(partitions: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+    """Partitions, each with its topic, as requests list them."""
+    topics: dict[str, list[T]] = defaultdict(list)
+    for topic, partition in partitions:
+        topics[topic].append(partition)
+    return topics
 
 
 class KnownBroker(NamedTuple):

@@ -12,7 +12,7 @@ import time
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from odradek.admin.broker_requests import CHANGE_TIMEOUT_MS, BrokerRequests
+from odradek.admin.broker_requests import CHANGE_TIMEOUT_MS, TOPICS_PER_REQUEST, BrokerRequests, in_parts
 from odradek.admin.errors import (
     AnswerTimeout,
     NoSuchTopic,
@@ -26,7 +26,6 @@ from odradek.admin.errors import (
     unreachable,
 )
 from odradek.admin.offsets import EARLIEST, LATEST, first_at, list_offsets
-from odradek.admin.request_parts import TOPICS_PER_REQUEST, in_parts
 from odradek.admin.wire import TIMEOUT_S, KeptConnections, SecuredAddress
 from odradek.conventions.addresses import split_addresses
 from odradek.conventions.failures import Failure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.broker_requests import BrokerRequests, retry_while_loading
+from odradek.admin.broker_requests import BrokerRequests, by_topic, in_parts, retry_while_loading
 from odradek.admin.cluster import CONNECT_TIMEOUT_S, without_leader
 from odradek.admin.errors import (
     NoSuchGroup,
@@ -18,7 +18,6 @@ from odradek.admin.errors import (
     check,
 )
 from odradek.admin.offsets import LATEST, list_offsets
-from odradek.admin.request_parts import by_topic, in_parts
 from odradek.conventions.failures import Failure, did_you_mean
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage

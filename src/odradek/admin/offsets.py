@@ -6,9 +6,9 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST, by_topic, in_parts
 from odradek.admin.cluster_state import led_partitions
 from odradek.admin.errors import AnswerTimeout, LostConnection, NoAnswer, broker_failure
-from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST, by_topic, in_parts
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import (

@@ -7,11 +7,11 @@ import csv
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
+from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, by_topic, in_parts
 from odradek.admin.cluster import without_leader
 from odradek.admin.errors import NoSuchGroup, check
 from odradek.admin.groups import read_committed_offsets, read_group
 from odradek.admin.offsets import EARLIEST, LATEST, first_at, list_offsets
-from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, by_topic, in_parts
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, count_text
 from odradek.protocol.messages.offset_commit import (

@@ -30,7 +30,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from odradek.admin.broker_requests import KnownBroker
     from odradek.admin.cluster import Cluster
@@ -83,6 +83,7 @@ class Kind(enum.IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    CLIENT_METRICS = 16  # the subscriptions of `telemetry`
     GROUP = 32
 
 
@@ -158,12 +159,27 @@ def source_name(source: int) -> str:
 
 def alter_settings(cluster: Cluster, kind: Kind, name: str, changes: Iterable[Change]) -> None:
     """Failure if the broker refuses one of the changes: then none is made."""
-    configs = [AlterableConfig(name=each.name, config_operation=each.operation, value=each.value) for each in changes]
-    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
-    request = IncrementalAlterConfigsRequest(resources=[resource])
+    request = alter_request(kind, {name: changes})
     (result,) = _ask(cluster, kind, name, request, IncrementalAlterConfigsResponse, 0, TIMEOUT_S).responses
     subject = f"{kind.name.lower()} {name}" if name else ALL_BROKERS
     check(result.error_code, result.error_message, subject, "AlterConfigs")
+
+
+def alter_request(kind: Kind, changes: Mapping[str, Iterable[Change]]) -> IncrementalAlterConfigsRequest:
+    """The changes of each resource, by its name."""
+    resources = []
+    for name, of_resource in changes.items():
+        configs = [
+            AlterableConfig(name=setting, value=value, config_operation=operation)
+            for setting, value, operation in of_resource
+        ]
+        resources.append(AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs))
+    return IncrementalAlterConfigsRequest(resources=resources)
+
+
+def changes_to(values: Mapping[str, str | None]) -> list[Change]:
+    """None returns a setting to its default."""
+    return [Change(name, value, Operation.DELETE if value is None else Operation.SET) for name, value in values.items()]
 
 
 def _ask(

@@ -8,26 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from odradek.admin.broker_metrics import listed_apis
-from odradek.admin.broker_requests import BrokerRequests, live
+from odradek.admin.broker_requests import BrokerRequests, describe_resources, live
 from odradek.admin.errors import NoAnswer, check
-from odradek.admin.settings import Operation
+from odradek.admin.settings import Kind, alter_request, changes_to
 from odradek.conventions.failures import Failure
 from odradek.protocol.messages.describe_client_telemetry import (
     DescribeClientTelemetryRequest,
     DescribeClientTelemetryResponse,
     TelemetryInstance,
 )
-from odradek.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
-from odradek.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
+from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 if TYPE_CHECKING:
@@ -36,7 +26,6 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
 
 ID_BYTES = 16
-CLIENT_METRICS = 16  # the code of subscriptions among resources with settings
 SUBSCRIPTION_SETTINGS = ("interval.ms", "metrics", "match")
 
 
@@ -87,24 +76,14 @@ def read_subscriptions(cluster: Cluster) -> dict[str, dict[str, str]]:
     requests = BrokerRequests(cluster)
     listed = requests.ask_any(ListConfigResourcesRequest(), ListConfigResourcesResponse, 0)
     check(listed.error_code, None, "subscriptions")
-    resources = [
-        DescribeConfigsResource(resource_type=CLIENT_METRICS, resource_name=name, configuration_keys=None)
-        for name in sorted(each.resource_name for each in listed.config_resources)
-    ]
-    described = requests.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4)
-    found = {
-        result.resource_name: {each.name: each.value or "" for each in result.configs} for result in described.results
-    }
-    return {each.resource_name: found[each.resource_name] for each in resources}
+    names = sorted(each.resource_name for each in listed.config_resources)
+    described = describe_resources(requests, Kind.CLIENT_METRICS, names)
+    found = {each.resource_name: {one.name: one.value or "" for one in each.configs} for each in described}
+    return {name: found[name] for name in names}
 
 
 def alter_subscription(cluster: Cluster, name: str, settings: Mapping[str, str | None]) -> None:
     """Change the settings of a subscription; None removes one. A subscription without settings does not exist."""
-    configs = [
-        AlterableConfig(name=key, config_operation=Operation.DELETE if value is None else Operation.SET, value=value)
-        for key, value in settings.items()
-    ]
-    resource = AlterConfigsResource(resource_type=CLIENT_METRICS, resource_name=name, configs=configs)
-    request = IncrementalAlterConfigsRequest(resources=[resource])
+    request = alter_request(Kind.CLIENT_METRICS, {name: changes_to(settings)})
     (result,) = BrokerRequests(cluster).ask_controller(request, IncrementalAlterConfigsResponse, 1).responses
     check(result.error_code, result.error_message, f"subscription {name}")

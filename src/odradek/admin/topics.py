@@ -5,9 +5,8 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING
 
-from odradek.admin.broker_requests import CHANGE_TIMEOUT_MS, BrokerRequests
+from odradek.admin.broker_requests import CHANGE_TIMEOUT_MS, TOPICS_PER_REQUEST, BrokerRequests, in_parts
 from odradek.admin.errors import broker_failure, check
-from odradek.admin.request_parts import TOPICS_PER_REQUEST, in_parts
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.protocol.messages.create_partitions import (

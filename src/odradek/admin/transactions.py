@@ -6,9 +6,15 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from odradek.admin.broker_requests import TRANSACTION, live, retry_while_loading
+from odradek.admin.broker_requests import (
+    PARTITIONS_PER_REQUEST,
+    TRANSACTION,
+    by_topic,
+    in_parts,
+    live,
+    retry_while_loading,
+)
 from odradek.admin.errors import NoAnswer, broker_failure, check
-from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, by_topic, in_parts
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from odradek.admin.acls.decision import UNKNOWN_SETTINGS, check_access, explanation
-from odradek.admin.acls.requests import create, delete, find
+from odradek.admin.acls.requests import UNKNOWN_SETTINGS, check_access, create, delete, explanation, find
 from odradek.admin.acls.rules import (
     OPERATIONS,
     Access,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
-from odradek.admin.cluster_state import ClusterState, Disks, LogDirectory, PartitionState
+from odradek.admin.cluster_state import ClusterState, PartitionState
 from odradek.admin.doctor.cluster_facts import ClusterFacts, Contact
+from odradek.admin.log_directories import Disks, LogDirectory
 
 GB = 10**9
 

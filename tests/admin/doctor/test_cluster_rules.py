@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.admin.broker_requests import KnownBroker
-from odradek.admin.cluster_state import Disks
 from odradek.admin.doctor.cluster_facts import GroupChange, GroupFacts, Limits
 from odradek.admin.doctor.cluster_rules import CHECKS
 from odradek.admin.doctor.findings import Severity, exit_code, run_checks
+from odradek.admin.log_directories import Disks
 from odradek.admin.transactions import OpenTransaction
 from tests.admin.doctor.cluster_facts import GB, contact, directory, healthy, partition, state
 

@@ -1,15 +1,20 @@
-"""Plans of reassignments: even, on the allowed brokers, with few copies, over racks and machines."""
+"""Plans of reassignments: even, on the allowed brokers, with few copies, over racks and machines; and their files."""
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.admin.cluster_state import PartitionState
-from odradek.admin.partitions.plan import Move, NotEnoughBrokers, Place, plan_moves
+from odradek.admin.partitions.plan import Move, NotEnoughBrokers, Place, plan_moves, read_plan_file
+from odradek.conventions.failures import Failure
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def partitions(*replicas: tuple[int, ...]) -> list[PartitionState]:
@@ -71,3 +76,21 @@ def test_every_plan_is_valid_and_even(replicas: list[tuple[int, ...]], brokers: 
         assert len(each) == len(set(each)) == factor
         assert set(each) <= brokers
     assert max(load[broker] for broker in brokers) - min(load[broker] for broker in brokers) <= 1
+
+
+def test_the_replicas_of_each_partition_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(
+        '{"version":1,"partitions":[{"topic":"t","partition":1,"replicas":[2,3],"log_dirs":["any","any"]}]}'
+    )
+    assert read_plan_file(str(file)) == {("t", 1): (2, 3)}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"partitions": []}', '{"partitions": [{"topic": "t"}]}', '{"partitions": [1]}']
+)
+def test_another_file_is_refused_with_its_name(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(text)
+    with pytest.raises(Failure, match=r"plan\.json"):
+        read_plan_file(str(file))

@@ -9,7 +9,8 @@ import pytest
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState
 from odradek.admin.partitions.plan import Move
-from odradek.admin.partitions.throttle import BROKER, DELETE, LEADERS, SET, TOPIC, remove_throttle, set_throttle
+from odradek.admin.partitions.throttle import LEADERS, remove_throttle, set_throttle
+from odradek.admin.settings import Kind, Operation
 from odradek.cli.partition import reassign
 from odradek.cli.partition.reassign import submit
 from odradek.conventions.failures import Failure
@@ -33,6 +34,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
 if TYPE_CHECKING:
     from odradek.admin.broker_requests import BrokerRequests
 
+BROKER, TOPIC = Kind.BROKER, Kind.TOPIC
 CONTROLLER_ID, STOPPED_ID = 1, 4
 
 
@@ -98,12 +100,12 @@ def move(before: tuple[int, ...], after: tuple[int, ...]) -> Move:
 def test_each_broker_gets_its_rate_itself_and_the_controller_the_topics() -> None:
     brokers = Brokers()
     set_throttle(brokers.requests, [move((1, 2), (1, 3))], 1000)
-    rates = [(each, BROKER, str(each), SET) for each in (1, 2, 3)]
-    assert brokers.accepted == [*rates, (CONTROLLER_ID, TOPIC, "t", SET)]
+    rates = [(each, BROKER, str(each), Operation.SET) for each in (1, 2, 3)]
+    assert brokers.accepted == [*rates, (CONTROLLER_ID, TOPIC, "t", Operation.SET)]
     brokers.accepted.clear()
     remove_throttle(brokers.requests, ["t"], [3, 2, 1])
-    rates = [(each, BROKER, str(each), DELETE) for each in (1, 2, 3)]
-    assert brokers.accepted == [(CONTROLLER_ID, TOPIC, "t", DELETE), *rates]
+    rates = [(each, BROKER, str(each), Operation.DELETE) for each in (1, 2, 3)]
+    assert brokers.accepted == [(CONTROLLER_ID, TOPIC, "t", Operation.DELETE), *rates]
 
 
 def test_a_broker_that_refuses_its_rate_leaves_the_topics_unchanged() -> None:
@@ -151,7 +153,7 @@ def test_a_refused_reassignment_has_no_throttle(
         submit(brokers.requests, MOVES, 1000)
     assert raised.value.message.endswith(REMOVED)
     last = {(resource_type, name): operation for _, resource_type, name, operation in brokers.accepted}
-    assert last == dict.fromkeys([(BROKER, "1"), (BROKER, "2"), (BROKER, "3"), (TOPIC, "t")], DELETE)
+    assert last == dict.fromkeys([(BROKER, "1"), (BROKER, "2"), (BROKER, "3"), (TOPIC, "t")], Operation.DELETE)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,7 @@ def test_a_throttle_that_may_be_needed_is_kept_and_reported(
     with pytest.raises(Failure) as raised:
         submit(brokers.requests, MOVES, 1000)
     assert raised.value.message.endswith(KEPT)
-    assert {operation for *_, operation in brokers.accepted} == {SET}
+    assert {operation for *_, operation in brokers.accepted} == {Operation.SET}
 
 
 def test_a_failure_without_a_throttle_does_not_mention_it() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from odradek.admin.broker_requests import BrokerRequests, KnownBroker
 from odradek.admin.errors import NotAuthorized
-from odradek.admin.partitions.copies import Copy, failed_text, read_copies
+from odradek.admin.log_directories import Copy, failed_text, read_copies
 from odradek.cli import partition as moving
 from odradek.cli.partition import plan_moves, question
 from odradek.conventions.failures import Failure

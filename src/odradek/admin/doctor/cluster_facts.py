@@ -9,22 +9,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odradek.admin.broker_metrics import metrics_of, serves_metrics
-from odradek.admin.broker_requests import BrokerRequests, describe_resources, live
+from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, BrokerRequests, describe_resources, in_parts, live
 from odradek.admin.cluster_state import (
     MIN_IN_SYNC,
     TOPIC_RESOURCE,
     ControllerLookup,
     MinInSync,
     led_partitions,
-    read_disks,
     read_state,
 )
 from odradek.admin.doctor.findings import Facts
 from odradek.admin.doctor.reader import all_at_once
 from odradek.admin.errors import check
 from odradek.admin.groups import unread_records
+from odradek.admin.log_directories import read_disks
 from odradek.admin.offsets import LATEST, offsets_request, read_offsets_of
-from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, in_parts
 from odradek.admin.transactions import open_transactions_in, read_producers, without_known
 from odradek.conventions.addresses import is_loopback, split_addresses
 from odradek.conventions.failures import Failure
@@ -39,8 +38,9 @@ if TYPE_CHECKING:
 
     from odradek.admin.broker_requests import KnownBroker
     from odradek.admin.cluster import Cluster
-    from odradek.admin.cluster_state import ClusterState, Disks
+    from odradek.admin.cluster_state import ClusterState
     from odradek.admin.doctor.reader import Reader
+    from odradek.admin.log_directories import Disks
     from odradek.admin.offsets import Key
     from odradek.admin.transactions import OpenTransaction
 

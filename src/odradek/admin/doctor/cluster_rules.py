@@ -14,9 +14,10 @@ from odradek.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from odradek.admin.cluster_state import ClusterState, Disks, LogDirectory, PartitionState
+    from odradek.admin.cluster_state import ClusterState, PartitionState
     from odradek.admin.doctor.cluster_facts import Contact, GroupChange, GroupFacts, Limits
     from odradek.admin.doctor.findings import Finding
+    from odradek.admin.log_directories import Disks, LogDirectory
     from odradek.admin.transactions import OpenTransaction
 
     TopicSettings = Mapping[str, Mapping[str, str]]

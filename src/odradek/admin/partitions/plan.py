@@ -1,4 +1,5 @@
-"""A plan of reassignments: which replicas each partition has before and after. Pure.
+"""A plan of reassignments: which replicas each partition has before and after, and the JSON file of
+kafka-reassign-partitions: `{"version": 1, "partitions": [{"topic", "partition", "replicas"}]}`.
 
 Replicas stay where they are, as far as the brokers allow it and have an equal share. New ones go to racks and machines
 without a replica of the partition first, then to the broker with the fewest.
@@ -6,20 +7,23 @@ without a replica of the partition first, then to the broker with the fewest.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.admin.errors import NoSuchTopic
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.admin.cluster_state import ClusterState, PartitionState
+    from odradek.admin.log_directories import Sizes
 
 Replicas = tuple[int, ...]
+Assignment = dict[tuple[str, int], Replicas]
 
 
 class Place(NamedTuple):
@@ -193,3 +197,41 @@ def planned_moves(
             f"{problem.partition.name} needs {problem.needed} brokers for its replicas, and {problem.available} "
             "remain: add brokers, or give a lower --replication-factor"
         ) from None
+
+
+def with_sizes(moves: Sequence[Move], sizes: Sizes) -> list[Move]:
+    return [
+        replace(move, size_bytes=sizes.get((move.partition.leader, move.partition.topic, move.partition.index)))
+        for move in moves
+    ]
+
+
+def read_plan_file(path: str) -> Assignment:
+    """The replicas of each partition; a Failure names what is wrong."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    try:
+        content = json.loads(text)
+        found = {
+            (str(each["topic"]), int(each["partition"])): tuple(int(broker) for broker in each["replicas"])
+            for each in content["partitions"]
+        }
+    except ValueError as problem:
+        raise Failure(f"{path} is no valid plan: {problem}") from None
+    except (KeyError, TypeError) as problem:
+        raise Failure(
+            f"{path} is no plan ({type(problem).__name__}: {problem}): expected "
+            '{"version": 1, "partitions": [{"topic": "pump", "partition": 0, "replicas": [1, 2]}]}'
+        ) from None
+    if not found:
+        raise Failure(f"{path} has no partitions")
+    return found
+
+
+def plan_object(partitions: Iterable[tuple[PartitionState, tuple[int, ...]]]) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "partitions": [
+            {"topic": each.topic, "partition": each.index, "replicas": list(replicas)} for each, replicas in partitions
+        ],
+    }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, by_topic, in_parts
 from odradek.admin.errors import check, error_text
-from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, by_topic, in_parts
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
     from odradek.admin.cluster_state import PartitionState
-    from odradek.admin.partitions.copies import Copy
+    from odradek.admin.log_directories import Copy
 
 TIMEOUT_MS = 15_000
 PREFERRED, UNCLEAN = 0, 1

@@ -8,15 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from odradek.admin.broker_requests import describe_resources
+from odradek.admin.broker_requests import TOPICS_PER_REQUEST, describe_resources, in_parts
 from odradek.admin.errors import check
-from odradek.admin.request_parts import TOPICS_PER_REQUEST, in_parts
-from odradek.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
+from odradek.admin.settings import Kind, alter_request, changes_to
+from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,8 +21,6 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, str | None]
 
-TOPIC, BROKER = 2, 4
-SET, DELETE = 0, 1
 DYNAMIC_TOPIC_CONFIG = 1  # the source of a setting
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
@@ -66,15 +59,14 @@ def _throttled_topics(requests: BrokerRequests, topics: Iterable[str]) -> list[s
     """Those of the topics that have a throttle, so that the others are not changed."""
     return [
         each.resource_name
-        for each in describe_resources(requests, TOPIC, sorted(topics), [LEADERS, FOLLOWERS])
+        for each in describe_resources(requests, Kind.TOPIC, sorted(topics), [LEADERS, FOLLOWERS])
         if any(config.config_source == DYNAMIC_TOPIC_CONFIG for config in each.configs)
     ]
 
 
 def _alter_topics(requests: BrokerRequests, changes: Mapping[str, Values]) -> None:
     for part in in_parts(changes.items(), TOPICS_PER_REQUEST):
-        resources = [_resource(TOPIC, topic, values) for topic, values in part]
-        request = IncrementalAlterConfigsRequest(resources=resources)
+        request = alter_request(Kind.TOPIC, {topic: changes_to(values) for topic, values in part})
         _check(requests.ask_controller(request, IncrementalAlterConfigsResponse, 1))
 
 
@@ -85,22 +77,11 @@ def _alter_brokers(requests: BrokerRequests, brokers: Iterable[int], values: Val
     for broker_id in sorted(brokers):
         broker = known.get(broker_id)
         if broker is not None and not broker.is_fenced:
-            request = IncrementalAlterConfigsRequest(resources=[_resource(BROKER, str(broker_id), values)])
+            request = alter_request(Kind.BROKER, {str(broker_id): changes_to(values)})
             _check(requests.ask(broker, request, IncrementalAlterConfigsResponse, 1))
-
-
-def _resource(resource_type: int, name: str, values: Values) -> AlterConfigsResource:
-    return AlterConfigsResource(
-        resource_type=resource_type,
-        resource_name=name,
-        configs=[
-            AlterableConfig(name=setting, config_operation=DELETE if value is None else SET, value=value)
-            for setting, value in values.items()
-        ],
-    )
 
 
 def _check(answer: IncrementalAlterConfigsResponse) -> None:
     for each in answer.responses:
-        kind = "topic" if each.resource_type == TOPIC else "broker"
-        check(each.error_code, each.error_message, f"throttle of {kind} {each.resource_name}", "AlterConfigs")
+        subject = f"throttle of {Kind(each.resource_type).name.lower()} {each.resource_name}"
+        check(each.error_code, each.error_message, subject, "AlterConfigs")

@@ -9,7 +9,7 @@ import click
 
 from odradek.admin.broker_requests import BrokerRequests, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState, read_state
-from odradek.admin.partitions.copies import Copy, failed_text, read_copies
+from odradek.admin.log_directories import Copy, failed_text, read_copies
 from odradek.admin.partitions.plan import select_partitions
 from odradek.admin.partitions.requests import elect_leaders, move_replicas
 from odradek.cli.client.name_completion import complete_topics

@@ -10,10 +10,9 @@ import click
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import ClusterState, PartitionState, read_state
 from odradek.admin.errors import NotAuthorized
-from odradek.admin.partitions.plan import Move, planned_moves
-from odradek.admin.partitions.plan_file import read_plan_file
+from odradek.admin.log_directories import Sizes, read_sizes
+from odradek.admin.partitions.plan import Move, planned_moves, read_plan_file, with_sizes
 from odradek.admin.partitions.requests import Refused, alter_reassignments
-from odradek.admin.partitions.sizes import Sizes, read_sizes, with_sizes
 from odradek.admin.partitions.throttle import remove_throttle, remove_throttle_of, set_throttle
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.admin.acls import requests as acl_requests
-from odradek.admin.acls.decision import UNKNOWN_SETTINGS, check_access, explanation
+from odradek.admin.acls.requests import UNKNOWN_SETTINGS, check_access, explanation
 from odradek.admin.acls.rules import (
     OPERATIONS,
     TYPES,

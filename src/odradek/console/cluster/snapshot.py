@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from odradek.admin.cluster_state import BrokerCounts, ClusterState, Disks, LogDirectory, PartitionState
+from odradek.admin.cluster_state import BrokerCounts, ClusterState, PartitionState
+from odradek.admin.log_directories import Disks, LogDirectory
 from odradek.console.cluster.traffic import values_between
 
 if TYPE_CHECKING:

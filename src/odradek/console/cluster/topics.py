@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from odradek.admin import topics
 from odradek.admin.cluster_state import read_state
-from odradek.admin.partitions.plan import Move, planned_moves
+from odradek.admin.log_directories import read_sizes
+from odradek.admin.partitions.plan import Move, planned_moves, with_sizes
 from odradek.admin.partitions.requests import alter_reassignments
-from odradek.admin.partitions.sizes import read_sizes, with_sizes
 from odradek.admin.settings import (
     Change,
     Kind,

@@ -12,8 +12,9 @@ import time
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.cluster_state import ControllerLookup, MinInSync, read_disks, read_state
+from odradek.admin.cluster_state import ControllerLookup, MinInSync, read_state
 from odradek.admin.errors import AnswerTimeout, NoAnswer
+from odradek.admin.log_directories import read_disks
 from odradek.admin.offsets import EARLIEST, LATEST, read_offsets
 from odradek.admin.wire import TIMEOUT_S, KeptConnections
 from odradek.console.cluster.groups import GroupLags, WideGroups, read_group_lags
