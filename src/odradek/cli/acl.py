@@ -25,10 +25,16 @@ from odradek.admin.acls.rules import (
 from odradek.cli.client.name_completion import complete_groups, complete_topics, complete_transactional_ids
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
-from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import flag, option, repeatable, with_options
+from odradek.cli.framework.options import confirm, flag, option, repeatable, with_options, yes_option
 from odradek.cli.framework.output import note, print_json, print_list, print_result, say
-from odradek.cli.framework.parameter_types import GROUP_NAME, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
+from odradek.cli.framework.parameter_types import (
+    GROUP_NAME,
+    TEXT,
+    TOPIC_NAME,
+    TRANSACTIONAL_ID,
+    ArgumentType,
+    checked_text,
+)
 from odradek.conventions.figures import count_text
 from odradek.security.acls.bindings import WILDCARD, AclBinding, AclFilter, PatternType, Permission
 from odradek.security.authorizer import Operation
@@ -58,20 +64,15 @@ def acl() -> None:
     """
 
 
-class PrincipalType(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
+def read_principal(text: str) -> str:
     """`User:alice`. A name without a type is taken for a mistake, as in kafka-acls."""
-
-    name = "principal"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        text = str(TEXT.convert(value, param, ctx))
-        kind, colon, name = text.partition(":")
-        if not (kind and colon and name):
-            self.fail(f"'{text}' is not TYPE:NAME, such as User:alice or User:*", param, ctx)
-        return text
+    kind, colon, name = checked_text(text).partition(":")
+    if not (kind and colon and name):
+        raise ValueError(f"'{text}' is not TYPE:NAME, such as User:alice or User:*")
+    return text
 
 
-PRINCIPAL = PrincipalType()
+PRINCIPAL = ArgumentType("principal", read_principal)
 
 
 def resource_options(function: F) -> F:

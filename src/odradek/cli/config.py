@@ -26,8 +26,7 @@ from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.options import flag, repeatable
 from odradek.cli.framework.output import print_columns, print_json, say, strong
-from odradek.cli.framework.parameter_types import SETTING_NAME, TEXT
-from odradek.cli.framework.times import SETTING
+from odradek.cli.framework.parameter_types import SETTING, SETTING_NAME, TEXT
 from odradek.conventions.failures import Failure, did_you_mean
 
 if TYPE_CHECKING:

@@ -32,8 +32,7 @@ from odradek.admin.resets import (
 from odradek.admin.time_lag import add_time_lags, longest_time_lag
 from odradek.cli.client.options import cluster_options, group_argument, groups_argument
 from odradek.cli.framework.commands import group
-from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import flag, option, repeatable, state_option
+from odradek.cli.framework.options import confirm, flag, option, repeatable, state_option, yes_option
 from odradek.cli.framework.output import (
     faint,
     note,
@@ -46,8 +45,7 @@ from odradek.cli.framework.output import (
     say,
     strong,
 )
-from odradek.cli.framework.parameter_types import OFFSET, TOPIC_NAME, NumberType
-from odradek.cli.framework.times import DurationType, TimeType
+from odradek.cli.framework.parameter_types import DURATION_MS, OFFSET, TIME_MS, TOPIC_NAME, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT64_MAX, age_text, count_text
 from odradek.security.authorizer import Operation
@@ -242,8 +240,8 @@ def member_names(members: Sequence[GroupMember]) -> dict[str, str]:
 )  # fmt: skip
 @flag("--to-earliest", "To the earliest record.")
 @flag("--to-latest", "To the end, so that only new records are read.")
-@option("--to-time", "TIME", TimeType(), "To the first record written at or after a time.")
-@option("--by-duration", "DURATION", DurationType(), "To the first record written since this long ago, such as 1h.")
+@option("--to-time", "TIME", TIME_MS, "To the first record written at or after a time.")
+@option("--by-duration", "DURATION", DURATION_MS, "To the first record written since this long ago, such as 1h.")
 @option("--to-offset", "OFFSET", OFFSET, "To this offset in every partition.")
 @option("--shift", "N", SHIFT, "Forward by N records, or back when N is negative.")
 @option(

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import group
-from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import flag, format_option, properties_argument, repeatable
+from odradek.cli.framework.options import confirm, flag, format_option, properties_argument, repeatable, yes_option
 from odradek.cli.framework.output import print_json, say
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text

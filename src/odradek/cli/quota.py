@@ -27,7 +27,7 @@ from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import with_options
 from odradek.cli.framework.output import print_list, print_result
-from odradek.cli.framework.parameter_types import PAIR, SETTING_NAME, NameType
+from odradek.cli.framework.parameter_types import PAIR, SETTING_NAME, name_type
 from odradek.conventions.failures import Failure, did_you_mean
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def entity_options(function: F) -> F:
     for type_, noun, plural in NOUNS:
         default_help = f"The default of all {plural} without a quota of their own."
         options += [
-            click.option(f"--{type_}", type=NameType(noun), metavar="NAME", help=f"This {noun}."),
+            click.option(f"--{type_}", type=name_type(noun), metavar="NAME", help=f"This {noun}."),
             click.option(f"--{type_}-default", is_flag=True, help=default_help),
         ]
     return with_options(with_entity, *options)  # type: ignore[no-any-return]  # a command keeps its type

@@ -20,8 +20,7 @@ from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import option
 from odradek.cli.framework.output import note_missing, print_columns, print_json, print_list, print_result, say, strong
-from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.framework.times import duration_option
+from odradek.cli.framework.parameter_types import DURATION_MS, TEXT
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import age_text
 from odradek.protocol.errors import ErrorCode
@@ -160,7 +159,7 @@ def value_object(value: TelemetryValue) -> dict[str, Any]:
 )
 @click.argument("name", metavar="NAME", type=TEXT)
 @option("--metrics", "PREFIX,…", TEXT, "Prefixes of metric names; '*' is all.", required=True)
-@duration_option("--interval", "interval_ms", "How often clients push, from 100 ms to 1 h.", default="5m")
+@option("--interval interval_ms", "DURATION", DURATION_MS, "How often clients push, from 100 ms to 1 h.", default="5m")
 @option(
     "--match matches",
     "ATTRIBUTE=PATTERN",

@@ -14,8 +14,7 @@ from odradek.admin.topics import choose_topics, delete_records, delete_topics, g
 from odradek.cli.client.name_completion import complete_topic_assignments, complete_topic_settings, complete_topics
 from odradek.cli.client.options import THIS_USER, cluster_options, topic_argument, topics_argument
 from odradek.cli.framework.commands import OptionalArgument, group
-from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import flag, option, repeatable
+from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option
 from odradek.cli.framework.output import (
     faint,
     note,
@@ -32,10 +31,11 @@ from odradek.cli.framework.parameter_types import (
     PARTITION,
     PARTITION_COUNT,
     REPLICATION_FACTOR,
+    SETTING,
     SETTING_NAME,
+    TIME_MS,
     TOPIC_NAME,
 )
-from odradek.cli.framework.times import SETTING, TimeType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.security.authorizer import Operation as Permission
@@ -306,7 +306,7 @@ class Trim(NamedTuple):
 )
 @topic_argument
 @option("--before-offset", "N", OFFSET, "Delete records before this offset.")
-@option("--before-time", "TIME", TimeType(), "Delete records before a time: ISO, epoch ms, or -1h.")
+@option("--before-time", "TIME", TIME_MS, "Delete records before a time: ISO, epoch ms, or -1h.")
 @option("--keep-last", "N", OFFSET, "Delete all but the last N offsets of each partition.")
 @flag("--all everything", "Delete all records.")
 @repeatable("--partition -p partitions", "N", PARTITION, "Only this partition. Default: all.")

@@ -19,8 +19,7 @@ from odradek.admin.transactions import list_transactions as find_transactions
 from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.client.options import cluster_options, topic_argument, transactional_ids_argument
 from odradek.cli.framework.commands import group
-from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import option, repeatable, state_option
+from odradek.cli.framework.options import confirm, option, repeatable, state_option, yes_option
 from odradek.cli.framework.output import (
     faint,
     note_missing,
@@ -31,8 +30,7 @@ from odradek.cli.framework.output import (
     say,
     strong,
 )
-from odradek.cli.framework.parameter_types import OFFSET, PARTITION, TEXT, TOPIC_NAME, NumberType
-from odradek.cli.framework.times import duration_option
+from odradek.cli.framework.parameter_types import DURATION_MS, OFFSET, PARTITION, TEXT, TOPIC_NAME, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, age_text, count_text, iso_text
 from odradek.security.authorizer import Operation
@@ -68,7 +66,10 @@ def transaction() -> None:
 )
 @state_option("transactions", STATES)
 @repeatable("--producer-id producer_ids", "N", NumberType(0, INT64_MAX), "Only the transactions of this producer id.")
-@duration_option("--open-for", "open_for_ms", "Only transactions that have been open for longer, such as 30s or 1h.")
+@option(
+    "--open-for open_for_ms", "DURATION", DURATION_MS,
+    "Only transactions that have been open for longer, such as 30s or 1h.",
+)  # fmt: skip
 @option("--pattern", "REGEX", TEXT, "Only transactional ids that match this regular expression (RE2) as a whole.")
 @cluster_options
 def list_transactions(
@@ -187,8 +188,8 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
 )
 @option("--broker-id", "N", NumberType(0, INT32_MAX), "Only partitions that this broker leads.")
 @option("--topic", "TOPIC", TOPIC_NAME, "Only partitions of this topic.", shell_complete=complete_topics)
-@duration_option(
-    "--max-timeout", "max_timeout_ms",
+@option(
+    "--max-timeout max_timeout_ms", "DURATION", DURATION_MS,
     "The brokers' transaction.max.timeout.ms: younger transactions are not examined.", default=LARGEST_TIMEOUT,
 )  # fmt: skip
 @cluster_options

@@ -12,8 +12,7 @@ import click
 from odradek.admin.users import DEFAULT_ITERATIONS, MECHANISMS, read_users, remove_credentials, set_password
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
-from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import option, with_options
+from odradek.cli.framework.options import confirm, option, with_options, yes_option
 from odradek.cli.framework.output import note, print_list, print_result
 from odradek.conventions.failures import Failure
 

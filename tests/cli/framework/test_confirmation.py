@@ -7,7 +7,7 @@ import io
 import click
 import pytest
 
-from odradek.cli.framework.confirmation import confirm
+from odradek.cli.framework.options import confirm
 
 
 def test_yes_asks_nothing() -> None:

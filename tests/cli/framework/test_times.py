@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.cli.framework.times import SETTING
+from odradek.cli.framework.parameter_types import SETTING
 from odradek.conventions.figures import iso_text, parse_duration_ms, parse_time_ms
 
 NOW_MS = 1_600_000_000_000

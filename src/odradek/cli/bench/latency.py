@@ -16,8 +16,7 @@ from odradek.cli.bench.workload import ProduceWorkload, batch_options, bench_top
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import option
-from odradek.cli.framework.parameter_types import POSITIVE
-from odradek.cli.framework.times import duration_option
+from odradek.cli.framework.parameter_types import DURATION_MS, POSITIVE
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
@@ -39,7 +38,7 @@ SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's
 )
 @topic_option
 @option("--rate", "N", POSITIVE, "Records per second.", default=1000)
-@duration_option("--duration", "duration_ms", "How long to measure.", default="5s")
+@option("--duration duration_ms", "DURATION", DURATION_MS, "How long to measure.", default="5s")
 @size_option
 @batch_options(linger="0ms")
 @cluster_options

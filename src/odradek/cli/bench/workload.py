@@ -13,8 +13,7 @@ from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.client.options import acks_option, compression_option
 from odradek.cli.framework.options import option, with_options
 from odradek.cli.framework.output import note
-from odradek.cli.framework.parameter_types import PARTITION_COUNT, SIZE_BYTES, TOPIC_NAME, VALUE_SIZE_BYTES
-from odradek.cli.framework.times import duration_option
+from odradek.cli.framework.parameter_types import DURATION_MS, PARTITION_COUNT, SIZE_BYTES, TOPIC_NAME, VALUE_SIZE_BYTES
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
@@ -36,7 +35,7 @@ partitions_option = option(
     "--partitions -p", "N", PARTITION_COUNT, "Partitions of the topic if it has to be created.", default=6
 )
 RUN_OPTIONS = (
-    duration_option("--duration", "duration_ms", "Stop after this long, such as 10s or 1m."),
+    option("--duration duration_ms", "DURATION", DURATION_MS, "Stop after this long, such as 10s or 1m."),
     option(
         "--engine", None, click.Choice(["client", "raw"]),
         "`client` uses librdkafka; `raw` sends prepared requests and measures the broker alone, with little CPU.",
@@ -48,7 +47,8 @@ RUN_OPTIONS = (
 
 def batch_options(linger: str) -> Callable[[Any], Any]:
     """The options that say how records become batches; `linger` is the default of `--linger`."""
-    linger_option = duration_option("--linger", "linger_ms", "How long a batch waits for more records.", linger)
+    text = "How long a batch waits for more records."
+    linger_option = option("--linger linger_ms", "DURATION", DURATION_MS, text, default=linger)
     options = (batch_size_option, linger_option, acks_option, compression_option, partitions_option)
     return lambda function: with_options(function, *options)
 

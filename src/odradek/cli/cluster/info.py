@@ -13,7 +13,7 @@ from odradek.admin.groups import LIST_TIMEOUT_S, list_groups
 from odradek.cli.client.options import cluster_options
 from odradek.cli.cluster.status import NO_TOPICS, RESTRICTED
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.confirmation import confirm, yes_option
+from odradek.cli.framework.options import confirm, yes_option
 from odradek.cli.framework.output import print_columns, print_json, print_result, say, strong
 from odradek.cli.framework.parameter_types import PARTITION
 from odradek.conventions.failures import Failure

@@ -23,8 +23,7 @@ from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import option
 from odradek.cli.framework.output import print_json, say
-from odradek.cli.framework.parameter_types import POSITIVE, TEXT, TOPIC_NAME
-from odradek.cli.framework.times import TimeType
+from odradek.cli.framework.parameter_types import POSITIVE, TEXT, TOPIC_NAME, WRITTEN_TIME_MS
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.examples.simulator.population import Population
@@ -57,7 +56,7 @@ SHARE = click.FloatRange(0, 1)
 @option("--seconds", "N", POSITIVE, "Stop after N seconds.")
 @entities_option
 @seed_option
-@option("--start", "TIME", TimeType(is_written=True), "Time of the first record. Default: now.")
+@option("--start", "TIME", WRITTEN_TIME_MS, "Time of the first record. Default: now.")
 @option("--late", "SHARE", SHARE, "Share of late records.")
 @option("--malformed", "SHARE", SHARE, "Share of malformed records.")
 @cluster_options

@@ -1,13 +1,15 @@
-"""Options that several commands have."""
+"""Options that several commands have, and the question that `--yes` answers."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
 
 from odradek.cli.framework.commands import OptionalArgument
+from odradek.cli.framework.output import note
 from odradek.cli.framework.parameter_types import POSITIVE
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -81,3 +83,17 @@ def watch_options(text: str, values: str) -> Callable[[F], F]:
             help=f"Time between two {values}.",
         ),
     )  # fmt: skip
+
+
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+
+
+def confirm(question: str, is_confirmed: bool, *, refusal: str = "nothing was deleted") -> None:
+    """Return if the user agrees; print `refusal` and exit with 1 if not. Without a terminal `--yes` is required."""
+    if is_confirmed:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError("standard input is no terminal, so the question cannot be asked; confirm with --yes")
+    if not click.confirm(question, err=True):
+        note(refusal)  # the user's own choice is no error
+        raise click.exceptions.Exit(1)

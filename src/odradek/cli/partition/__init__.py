@@ -15,8 +15,7 @@ from odradek.admin.partitions.requests import elect_leaders, move_replicas
 from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import OptionalArgument, group
-from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import flag, option, repeatable
+from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option
 from odradek.cli.framework.output import print_columns, print_json, print_result, redraw, say, shows_progress
 from odradek.cli.framework.parameter_types import PARTITION, TOPIC_NAME
 from odradek.conventions.failures import Failure

@@ -16,10 +16,9 @@ from odradek.admin.partitions.requests import Refused, alter_reassignments
 from odradek.admin.partitions.throttle import remove_throttle, remove_throttle_of, set_throttle
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import flag, option, repeatable
+from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option
 from odradek.cli.framework.output import note, print_columns, print_json, print_result, redraw, say, shows_progress
-from odradek.cli.framework.parameter_types import PARTITION, REPLICATION_FACTOR, NumberType
+from odradek.cli.framework.parameter_types import PARTITION, REPLICATION_FACTOR, ArgumentType, NumberType
 from odradek.cli.partition import (
     brokers_text,
     copied_text,
@@ -221,18 +220,12 @@ def wait_for(requests: BrokerRequests, moves: Sequence[Move], *, removes_throttl
     print_result({"done": True, "seconds": round(seconds, 3)}, f"done after {seconds:.1f} s", as_json=as_json)
 
 
-class BrokerListType(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
+def read_brokers(text: str) -> tuple[int, ...]:
     """Broker ids with commas."""
-
-    name = "brokers"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        found = tuple(PARTITION.convert(each.strip(), param, ctx) for each in str(value).split(","))
-        if len(set(found)) != len(found):
-            self.fail(f"'{value}' names a broker twice", param, ctx)
-        return found
+    found = tuple(PARTITION.convert(each.strip(), None, None) for each in text.split(","))
+    if len(set(found)) != len(found):
+        raise ValueError(f"'{text}' names a broker twice")
+    return found
 
 
 @command(
@@ -247,7 +240,7 @@ class BrokerListType(click.ParamType):  # type: ignore[type-arg]  # generic in n
 )  # fmt: skip
 @topics_argument
 @partition_option
-@option("--to to", "ID,ID,…", BrokerListType(), "Brokers for the replicas. Default: all that run.")
+@option("--to to", "ID,ID,…", ArgumentType("brokers", read_brokers), "Brokers for the replicas. Default: all that run.")
 @repeatable("--drain", "ID", PARTITION, "Broker to move replicas away from.")
 @option("--replication-factor", "N", REPLICATION_FACTOR, "Replicas of each partition.")
 @click.option("--file", "path", type=click.Path(exists=True, dir_okay=False), help="Plan in the format of Kafka.")

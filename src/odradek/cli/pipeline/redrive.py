@@ -13,7 +13,7 @@ from odradek.admin.letters.redriving import plan_redrive
 from odradek.admin.letters.redriving import redrive as write_back
 from odradek.cli.client.options import cluster_options, topic_argument
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.confirmation import confirm, yes_option
+from odradek.cli.framework.options import confirm, yes_option
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.conventions.failures import Failure

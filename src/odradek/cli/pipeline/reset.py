@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.confirmation import yes_option
-from odradek.cli.framework.options import format_option
+from odradek.cli.framework.options import format_option, yes_option
 from odradek.cli.framework.output import note, print_columns, print_json, print_result, say
 from odradek.cli.framework.parameter_types import TEXT, quoted
 from odradek.cli.pipeline.options import checkpoints_option, chosen_pipeline, definition_options, name_option

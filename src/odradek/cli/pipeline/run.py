@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.confirmation import yes_option
 from odradek.cli.framework.interrupt import stop_on_interrupt
-from odradek.cli.framework.options import format_option
+from odradek.cli.framework.options import format_option, yes_option
 from odradek.cli.framework.parameter_types import POSITIVE
 from odradek.cli.pipeline.options import (
     child_arguments,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.confirmation import yes_option
-from odradek.cli.framework.options import format_option
+from odradek.cli.framework.options import format_option, yes_option
 from odradek.cli.framework.output import note, print_result
 from odradek.cli.pipeline.options import (
     child_arguments,

@@ -18,8 +18,18 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.interrupt import interrupt_on_terminate
 from odradek.cli.framework.options import flag, option, option_names, repeatable
 from odradek.cli.framework.output import note
-from odradek.cli.framework.parameter_types import BYTES, GROUP_NAME, OFFSET, PARTITION, RECORD_COUNT, TOPIC_NAME, quoted
-from odradek.cli.framework.times import TimeType, duration_option
+from odradek.cli.framework.parameter_types import (
+    BYTES,
+    DURATION_MS,
+    GROUP_NAME,
+    OFFSET,
+    PARTITION,
+    RECORD_COUNT,
+    TIME_MS,
+    TOPIC_NAME,
+    ArgumentType,
+    quoted,
+)
 from odradek.cli.records.formats import FormatError, RecordWriter, format_writer, json_writer, terminal_json_writer
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT64_MAX, count_text
@@ -40,24 +50,16 @@ OBJECTS_BETWEEN_COLLECTIONS = 100_000  # records are not in cycles: with Python'
 START_OPTIONS = ("from_beginning", "from_end", "from_time", "offset", "last")
 
 
-class StartOffsetType(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
-    """Converts to a `Start`. The names and `-N` are those of kcat."""
-
-    name = "offset"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Start:
-        if isinstance(value, Start):
-            return value
-        if value in NAMES:
-            return NAMES[value]
-        is_from_end = value.startswith("-")
-        digits = value.removeprefix("-")
-        if not digits.isascii() or not digits.isdecimal() or len(digits) > 40:
-            self.fail(f"{quoted(value)} is no offset; write earliest, latest, a number, or -N", param, ctx)
-        number = int(digits)
-        if number > INT64_MAX:
-            self.fail(f"{quoted(value)} is larger than any offset ({INT64_MAX})", param, ctx)
-        return Start(last=number) if is_from_end else Start(offset=number)
+def read_start(text: str) -> Start:
+    """Where `--offset` starts. The names and `-N` are those of kcat."""
+    if text in NAMES:
+        return NAMES[text]
+    digits = text.removeprefix("-")
+    if not digits.isascii() or not digits.isdecimal() or len(digits) > 40:
+        raise ValueError(f"{quoted(text)} is no offset; write earliest, latest, a number, or -N")
+    if int(digits) > INT64_MAX:
+        raise ValueError(f"{quoted(text)} is larger than any offset ({INT64_MAX})")
+    return Start(last=int(digits)) if text.startswith("-") else Start(offset=int(digits))
 
 
 @command(
@@ -75,9 +77,9 @@ class StartOffsetType(click.ParamType):  # type: ignore[type-arg]  # generic in 
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True, type=TOPIC_NAME, shell_complete=complete_topics)
 @flag("--from-beginning", "Start at the earliest record.")
 @flag("--from-end", "Start after the latest record (default without --until-end).")
-@option("--from-time", "TIME", TimeType(), "Start at a time: ISO, epoch ms, or -1h.")
+@option("--from-time", "TIME", TIME_MS, "Start at a time: ISO, epoch ms, or -1h.")
 @option(
-    "--offset -o", "OFFSET", StartOffsetType(),
+    "--offset -o", "OFFSET", ArgumentType("offset", read_start),
     "Start at this offset: a number, earliest, latest, or -N for N records before the end of each partition.",
 )  # fmt: skip
 @option("--last", "N", OFFSET, "Start N records before the end of each partition (as -o -N).")
@@ -92,7 +94,7 @@ class StartOffsetType(click.ParamType):  # type: ignore[type-arg]  # generic in 
 @repeatable("--partition -p partitions", "N", PARTITION, "Read only this partition.")
 @option("--max-records -n", "N", RECORD_COUNT, "Stop after N records.")
 @flag("--until-end -e", "Stop at the end of the topics.")
-@duration_option("--timeout", "timeout", "Stop after this long without a record, such as 5s.")
+@option("--timeout timeout", "DURATION", DURATION_MS, "Stop after this long without a record, such as 5s.")
 @click.option("--output-format", "-f", metavar="FORMAT", help=FORMAT_HELP)
 @flag("--keys", "Print the key before the value.")
 @flag("--headers", "Print the headers before the value.")

@@ -17,8 +17,7 @@ from odradek.cli.client.options import acks_option, cluster_options, compression
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import flag, option, option_names, repeatable
 from odradek.cli.framework.output import note, print_json, say, shows_progress
-from odradek.cli.framework.parameter_types import BYTES, HEADER, PARTITION
-from odradek.cli.framework.times import TimeType
+from odradek.cli.framework.parameter_types import BYTES, HEADER, PARTITION, WRITTEN_TIME_MS
 from odradek.cli.records.formats import FormatError, InputError, InputRecord, LineReader, line_reader
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
@@ -227,7 +226,7 @@ def _ranges_text(ranges: list[dict[str, int]]) -> str:
 @option("--null-marker", "TEXT", BYTES, "A key or value that equals TEXT becomes null.")
 @repeatable("--header -H headers", "NAME=VALUE", HEADER, "Header.")
 @option("--partition -p", "N", PARTITION, "Partition. Default: chosen by the key.")
-@option("--timestamp -T", "TIME", TimeType(is_written=True), "Timestamp: ISO, epoch ms, or -1h. Default: now.")
+@option("--timestamp -T", "TIME", WRITTEN_TIME_MS, "Timestamp: ISO, epoch ms, or -1h. Default: now.")
 @acks_option
 @compression_option
 @flag("--idempotent", "Write no duplicates when a request is retried (enable.idempotence).")
