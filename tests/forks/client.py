@@ -34,7 +34,7 @@ OF_COMMANDS = (
     "confluent_kafka.admin",
     "importlib.metadata",
     *command_modules(),
-    *(f"odradek.cli.pipeline.{name}" for name in ("definitions", "redrive", "start", "started")),
+    *(f"odradek.cli.pipeline.{name}" for name in ("definitions", "redrive", "started")),
     "odradek.pipelines.planning.checks",
     "sqlglot.dialects.databricks",
 )

@@ -162,15 +162,10 @@ def describe(kind: str, name: str | None, everything: bool, cluster: Cluster, as
     elif not shown:
         say(f"{entity}: all settings have their default values")
     else:
-        rows = [
-            (
-                each.name,
-                "(hidden)" if each.is_sensitive else "(none)" if each.value is None else each.value,
-                each.source,
-                "at start only" if each.is_read_only else "at run time",
-            )
-            for each in shown
-        ]
+        rows = []
+        for each in shown:
+            value = "(hidden)" if each.is_sensitive else "(none)" if each.value is None else each.value
+            rows.append((each.name, value, each.source, "at start only" if each.is_read_only else "at run time"))
         say(strong(str(entity)))
         print_columns(["SETTING", "VALUE", "SOURCE", "CHANGEABLE"], rows)
 

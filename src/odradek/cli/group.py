@@ -35,15 +35,18 @@ from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import confirm, flag, option, repeatable, state_option, yes_option
 from odradek.cli.framework.output import (
     faint,
+    fields_of,
     note,
     note_missing,
     print_columns,
+    print_each,
     print_json,
     print_list,
     print_result,
     raise_all,
     say,
     strong,
+    values_of,
 )
 from odradek.cli.framework.parameter_types import DURATION_MS, OFFSET, TIME_MS, TOPIC_NAME, NumberType
 from odradek.conventions.failures import Failure
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
 
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Rebalancing", "Stable")
 UNKNOWN = "-"
+PLACE_AND_OFFSETS = "topic partition committed_offset end_offset lag"
 SHIFT = NumberType(-INT64_MAX, INT64_MAX)
 EXACTLY_ONE = "give one of --to-earliest, --to-latest, --to-time, --by-duration, --to-offset, --shift, --from-file"
 
@@ -104,16 +108,15 @@ def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
 
     Lag is the number of records that the group has not read; time lag is the age of the first of them.
     """
-    for number, name in enumerate(dict.fromkeys(names)):
-        state = read_group(cluster, name)
-        lags = read_lags(cluster, state)
-        add_time_lags(cluster, lags)
-        if as_json:
-            print_json(as_object(state, lags))
-        else:
-            if number:
-                say()
-            print_group(state, lags)
+    found = (read_all(cluster, name) for name in dict.fromkeys(names))
+    print_each(found, lambda each: as_object(*each), lambda each: print_group(*each), as_json=as_json)
+
+
+def read_all(cluster: Cluster, name: str) -> tuple[GroupState, list[PartitionLag]]:
+    state = read_group(cluster, name)
+    lags = read_lags(cluster, state)
+    add_time_lags(cluster, lags)
+    return state, lags
 
 
 def total_lag(lags: Sequence[PartitionLag]) -> int | None:
@@ -126,28 +129,19 @@ def as_object(state: GroupState, lags: Sequence[PartitionLag]) -> dict[str, Any]
         "group": state.name,
         "state": state.state,
         "type": state.kind,
-        "assignor": state.assignor,
-        "coordinator": state.coordinator,
+        **fields_of(state, "assignor coordinator"),
         "lag": total_lag(lags),
         "time_lag_ms": longest_time_lag(lags),
         "members": [
             {
-                "member_id": member.member_id,
-                "client_id": member.client_id,
-                "host": member.host,
-                "instance_id": member.instance_id,
+                **fields_of(member, "member_id client_id host instance_id"),
                 "assignment": [{"topic": topic, "partition": partition} for topic, partition in member.assignment],
             }
             for member in state.members
         ],
         "partitions": [
             {
-                "topic": each.topic,
-                "partition": each.partition,
-                "committed_offset": each.committed_offset,
-                "end_offset": each.end_offset,
-                "lag": each.lag,
-                "time_lag_ms": each.time_lag_ms,
+                **fields_of(each, "topic partition committed_offset end_offset lag time_lag_ms"),
                 "member_id": None if each.member is None else each.member.member_id,
             }
             for each in lags
@@ -182,9 +176,7 @@ def print_heading(state: GroupState, lags: Sequence[PartitionLag]) -> None:
 def print_lags(lags: Sequence[PartitionLag], names: dict[str, str]) -> None:
     rows = [
         [
-            each.topic,
-            each.partition,
-            *(UNKNOWN if known is None else known for known in (each.committed_offset, each.end_offset, each.lag)),
+            *(UNKNOWN if known is None else known for known in values_of(each, PLACE_AND_OFFSETS)),
             UNKNOWN if each.time_lag_ms is None else age_text(each.time_lag_ms),
             *([UNKNOWN if each.member is None else names[each.member.member_id]] if names else []),
         ]
@@ -289,8 +281,7 @@ def goal_of(way: str, value: int) -> Goal:
 
 def show(name: str, moves: Sequence[Move], is_done: bool, as_json: bool) -> None:
     for each in moves if as_json else ():
-        place = {"group": name, "topic": each.topic, "partition": each.partition}
-        print_json({**place, "before": each.before, "after": each.after, "executed": is_done})
+        print_json({"group": name, **fields_of(each, "topic partition before after"), "executed": is_done})
     if not as_json:
         print_columns(["TOPIC", "PARTITION", "BEFORE", "AFTER", "CHANGE"], [as_row(each) for each in moves])
         say(consequence(moves))

@@ -19,7 +19,16 @@ from odradek.admin.telemetry import (
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import option
-from odradek.cli.framework.output import note_missing, print_columns, print_json, print_list, print_result, say, strong
+from odradek.cli.framework.output import (
+    fields_of,
+    note_missing,
+    print_columns,
+    print_json,
+    print_list,
+    print_result,
+    say,
+    strong,
+)
 from odradek.cli.framework.parameter_types import DURATION_MS, TEXT
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import age_text
@@ -65,22 +74,16 @@ def list_clients(cluster: Cluster, as_json: bool) -> None:
     print_list(
         map(as_object, found),
         ["INSTANCE", "CLIENT ID", "SOFTWARE", "ADDRESS", "BROKER", "PUSHES", "METRICS", "LAST PUSH"],
-        [
-            (
-                id_text(each.instance_id),
-                each.client_id or "",
-                software_text(each),
-                f"{each.host}:{each.port}",
-                broker_id,
-                each.pushes,
-                each.series,
-                f"{age_text(max(now_ms - each.last_push_ms, 0))} ago" if each.pushes else "never",
-            )
-            for broker_id, each in found
-        ],
+        [client_row(broker_id, each, now_ms) for broker_id, each in found],
         otherwise="no client has requested its subscription; clients do so some seconds after they have connected",
         as_json=as_json,
     )
+
+
+def client_row(broker_id: int, found: TelemetryInstance, now_ms: int) -> tuple[object, ...]:
+    age = f"{age_text(max(now_ms - found.last_push_ms, 0))} ago" if found.pushes else "never"
+    client = (id_text(found.instance_id), found.client_id or "", software_text(found), f"{found.host}:{found.port}")
+    return *client, broker_id, found.pushes, found.series, age
 
 
 def software_text(instance: TelemetryInstance) -> str:
@@ -91,19 +94,12 @@ def as_object(found: FoundInstance) -> dict[str, Any]:
     instance = found.instance
     return {
         "instance_id": id_text(instance.instance_id),
-        "client_id": instance.client_id,
-        "software_name": instance.software_name,
-        "software_version": instance.software_version,
-        "host": instance.host,
-        "port": instance.port,
+        **fields_of(instance, "client_id software_name software_version host port"),
         "broker": found.broker_id,
-        "subscription_id": instance.subscription_id,
-        "push_interval_ms": instance.push_interval_ms,
-        "requested_metrics": list(instance.requested_metrics),
+        **fields_of(instance, "subscription_id push_interval_ms requested_metrics"),
         "last_error": ErrorCode(instance.last_error).name,
         "last_push_ms": instance.last_push_ms if instance.pushes else None,
-        "pushes": instance.pushes,
-        "received_bytes": instance.received_bytes,
+        **fields_of(instance, "pushes received_bytes"),
         "metrics": instance.series,
         "dropped_metrics": instance.dropped_series,
     }

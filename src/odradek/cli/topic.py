@@ -17,8 +17,10 @@ from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option
 from odradek.cli.framework.output import (
     faint,
+    joined,
     note,
     print_columns,
+    print_each,
     print_json,
     print_list,
     print_result,
@@ -158,14 +160,8 @@ def describe(names: tuple[str, ...], internal: bool, all_configs: bool, cluster:
     chosen = choose_topics(cluster, names, internal=internal)
     if not chosen and not as_json:
         say(NO_TOPICS)
-    for number, description in enumerate(cluster.describe_topics(chosen) if chosen else ()):
-        found = collect(cluster, description, all_configs)
-        if as_json:
-            print_json(found)
-        else:
-            if number:
-                say()
-            print_topic(found, all_configs)
+    found = (collect(cluster, each, all_configs) for each in cluster.describe_topics(chosen)) if chosen else ()
+    print_each(found, dict, lambda each: print_topic(each, all_configs), as_json=as_json)
 
 
 def collect(cluster: Cluster, description: TopicDescription, all_configs: bool) -> dict[str, Any]:
@@ -175,14 +171,14 @@ def collect(cluster: Cluster, description: TopicDescription, all_configs: bool) 
     latest = cluster.latest_offsets(description.name, with_leader)
     partitions = [
         {
-            "partition": partition.id,
-            "leader": partition.leader.broker_id if partition.leader is not None else None,
-            "replicas": list(partition.replicas),
-            "in_sync_replicas": list(partition.in_sync),
-            "earliest_offset": earliest.get(partition.id),
-            "latest_offset": latest.get(partition.id),
+            "partition": each.id,
+            "leader": each.leader.broker_id if each.leader is not None else None,
+            "replicas": each.replicas,
+            "in_sync_replicas": each.in_sync,
+            "earliest_offset": earliest.get(each.id),
+            "latest_offset": latest.get(each.id),
         }
-        for partition in description.partitions
+        for each in description.partitions
     ]
     try:
         settings = read_settings(cluster, Kind.TOPIC, description.name)
@@ -216,16 +212,11 @@ def print_topic(topic: dict[str, Any], all_configs: bool) -> None:
     say(f"{strong(topic['topic'])}  {' · '.join(facts)}")
     say(faint(f"topic id {topic['topic_id']}"))
     say()
-    rows = [
-        (
-            each["partition"],
-            "none" if each["leader"] is None else each["leader"],
-            ",".join(map(str, each["replicas"])),
-            ",".join(map(str, each["in_sync_replicas"])) or "-",
-            *("-" if offset is None else offset for offset in (each["earliest_offset"], each["latest_offset"])),
-        )
-        for each in partitions
-    ]
+    rows = []
+    for each in partitions:
+        brokers = ("none" if each["leader"] is None else each["leader"], joined(each["replicas"]))
+        offsets = ["-" if each[name] is None else each[name] for name in ("earliest_offset", "latest_offset")]
+        rows.append((each["partition"], *brokers, joined(each["in_sync_replicas"]), *offsets))
     print_columns(["PARTITION", "LEADER", "REPLICAS", "IN SYNC", "EARLIEST", "LATEST"], rows)
     configs = topic["configs"]
     if configs is None:

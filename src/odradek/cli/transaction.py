@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from odradek.admin.transactions import (
-    OpenTransaction,
     abort_transaction,
     describe_transaction,
     live_brokers,
@@ -22,13 +21,15 @@ from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import confirm, option, repeatable, state_option, yes_option
 from odradek.cli.framework.output import (
     faint,
+    fields_of,
     note_missing,
     print_columns,
-    print_json,
+    print_each,
     print_list,
     print_result,
     say,
     strong,
+    values_of,
 )
 from odradek.cli.framework.parameter_types import DURATION_MS, OFFSET, PARTITION, TEXT, TOPIC_NAME, NumberType
 from odradek.conventions.failures import Failure
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 STATES = ("Empty", *OPEN_STATES, "CompleteCommit", "CompleteAbort")
+PLACE = "topic partition start_offset producer_id producer_epoch"
 LARGEST_TIMEOUT = "15m"  # the default of transaction.max.timeout.ms
 
 
@@ -115,14 +117,9 @@ def list_transactions(
 @cluster_options
 def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """Show coordinator, state, timeout, start and partitions of transactions."""
-    for number, name in enumerate(dict.fromkeys(names)):
-        described = transaction_object(*describe_transaction(cluster.requests, name), now_ms=int(time.time() * 1000))
-        if as_json:
-            print_json(described)
-        else:
-            if number:
-                say()
-            print_transaction(described)
+    described = (describe_transaction(cluster.requests, name) for name in dict.fromkeys(names))
+    objects = (transaction_object(*each, now_ms=int(time.time() * 1000)) for each in described)
+    print_each(objects, dict, print_transaction, as_json=as_json)
 
 
 def print_transaction(described: dict[str, Any]) -> None:
@@ -172,7 +169,7 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
         raise Failure(f"no transaction of {topic}-{partition} begins at offset {start_offset}; {has}")
     confirm(f"Abort the transaction of producer {chosen.producer_id} in {topic}-{partition}?", yes)
     abort_transaction(cluster.requests, chosen)
-    aborted = {"topic": topic, "partition": partition, "start_offset": start_offset, "producer_id": chosen.producer_id}
+    aborted = fields_of(chosen, "topic partition start_offset producer_id")
     text = f"aborted the transaction of producer {chosen.producer_id} in {topic}-{partition}"
     print_result(aborted, text, as_json=as_json)
 
@@ -209,17 +206,12 @@ def find_hanging(
     found = read_open_transactions(cluster.requests, chosen)
     old = [each for each in found if now_ms - each.last_timestamp_ms > max_timeout_ms]
     hanging = without_known(cluster.requests, brokers.values(), old)
-    objects = [{**as_object(each), "open_for_ms": now_ms - each.last_timestamp_ms} for each in hanging]
-    shown = ("topic", "partition", "start_offset", "producer_id", "producer_epoch")
+    names = f"{PLACE} coordinator_epoch last_timestamp_ms"
+    objects = [{**fields_of(each, names), "open_for_ms": now_ms - each.last_timestamp_ms} for each in hanging]
     print_list(
         objects,
         ["TOPIC", "PARTITION", "START OFFSET", "PRODUCER ID", "EPOCH", "OPEN FOR"],
-        [[*(each[name] for name in shown), age_text(each["open_for_ms"])] for each in objects],
+        [[*values_of(each, PLACE), age_text(now_ms - each.last_timestamp_ms)] for each in hanging],
         otherwise="no hanging transactions",
         as_json=as_json,
     )
-
-
-def as_object(found: OpenTransaction) -> dict[str, Any]:
-    names = ("topic", "partition", "start_offset", "producer_id", "producer_epoch", "coordinator_epoch")
-    return {name: getattr(found, name) for name in (*names, "last_timestamp_ms")}

@@ -8,11 +8,10 @@ import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import click
 import pytest
 
 from odradek.admin.records.record_reader import PartitionRange, Start
-from odradek.cli.records.consume import MissingRecords, StartOffsetType, led_partitions, waiting_text
+from odradek.cli.records.consume import MissingRecords, led_partitions, read_start, waiting_text
 from odradek.conventions.failures import Failure
 from odradek.testing import broker
 from tests.clients.wire.connection import Connection
@@ -282,13 +281,13 @@ def test_offset_takes_names_and_distances_from_the_end(
     ],
 )
 def test_names_numbers_and_distances_from_the_end(text: str, start: Start) -> None:
-    assert StartOffsetType().convert(text, None, None) == start
+    assert read_start(text) == start
 
 
 @pytest.mark.parametrize("text", ["", "-", "--5", "middle", "1.5", "٣", str(2**63), "9" * 50])
 def test_anything_else_is_wrong_usage(text: str) -> None:
-    with pytest.raises(click.BadParameter):
-        StartOffsetType().convert(text, None, None)
+    with pytest.raises(ValueError, match="offset"):
+        read_start(text)
 
 
 def test_unreadable_batches_are_named_and_the_others_are_read(offline: Run) -> None:

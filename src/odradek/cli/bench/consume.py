@@ -10,8 +10,15 @@ from confluent_kafka import TopicPartition
 from odradek.admin.cluster import Cluster, close_consumer
 from odradek.admin.records.record_reader import PartitionRange, Start, find_ranges
 from odradek.cli.bench.raw_engine import consume_raw
-from odradek.cli.bench.results import Result, Tick, progress_bar
-from odradek.cli.bench.workload import check_plaintext, existing_topic, run_options, topic_option
+from odradek.cli.bench.workload import (
+    Result,
+    Tick,
+    check_plaintext,
+    existing_topic,
+    progress_bar,
+    run_options,
+    topic_option,
+)
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import option

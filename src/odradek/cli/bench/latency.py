@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import TopicPartition
 
 from odradek.admin.records.record_reader import PartitionRange, Start, find_ranges
-from odradek.cli.bench.results import Result, Tick, progress_bar
-from odradek.cli.bench.workload import ProduceWorkload, batch_options, bench_topic, payload, size_option, topic_option
+from odradek.cli.bench.workload import (
+    ProduceWorkload,
+    Result,
+    Tick,
+    batch_options,
+    bench_topic,
+    payload,
+    progress_bar,
+    size_option,
+    topic_option,
+)
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import option

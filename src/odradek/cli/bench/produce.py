@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.bench.raw_engine import produce_raw
-from odradek.cli.bench.results import Result, Tick, progress_bar
 from odradek.cli.bench.workload import (
     ProduceWorkload,
+    Result,
+    Tick,
     batch_options,
     bench_topic,
     check_plaintext,
     payload,
+    progress_bar,
     run_options,
     size_option,
     topic_option,

@@ -14,7 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, cast
 
 from odradek.admin.errors import check
-from odradek.cli.bench.results import Result, Tick
+from odradek.cli.bench.workload import Result, Tick
 from odradek.conventions.failures import Failure
 from odradek.protocol.batch import HEADER_SIZE_BYTES, read_batch_header
 from odradek.protocol.compression import Compression

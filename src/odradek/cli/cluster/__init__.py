@@ -7,9 +7,9 @@ from odradek.cli.framework.commands import group
 
 @group(
     lazy={
-        "info": ("odradek.cli.cluster.info:info", "Count the brokers, topics, partitions and groups of a cluster."),
+        "info": ("odradek.cli.cluster.status:info", "Count the brokers, topics, partitions and groups of a cluster."),
         "metrics": ("odradek.cli.cluster.metrics:metrics", "Show requests, bytes, lag and memory of brokers."),
-        "unregister": ("odradek.cli.cluster.info:unregister", "Forget a broker that will not return."),
+        "unregister": ("odradek.cli.cluster.status:unregister", "Forget a broker that will not return."),
         "status": ("odradek.cli.cluster.status:status", "Show brokers, partitions that need attention, reassignments."),
     },
     examples=[

@@ -81,6 +81,11 @@ def metrics_lines(
     return lines[1:] if lines and not lines[0] else lines
 
 
+def _points(metrics: BrokerMetrics, shows_buckets: bool) -> list[dict[str, Any]]:
+    shown = (each for each in metrics.points if shows_buckets or not each.name.endswith(BUCKET))
+    return [{"name": each.name, "labels": dict(each.labels), "value": each.value} for each in shown]
+
+
 def _rows(metrics: BrokerMetrics, earlier: BrokerMetrics | None, *, shows_buckets: bool) -> Iterator[tuple[str, str]]:
     known = {} if earlier is None else {_key(point): point.value for point in earlier.points}
     elapsed_s = 0.0 if earlier is None else (metrics.time_ms - earlier.time_ms) / 1000
@@ -116,15 +121,7 @@ def metrics_object(
 ) -> dict[str, Any]:
     return {
         "brokers": [
-            {
-                "broker": metrics.broker_id,
-                "time_ms": metrics.time_ms,
-                "points": [
-                    {"name": point.name, "labels": dict(point.labels), "value": point.value}
-                    for point in metrics.points
-                    if shows_buckets or not point.name.endswith(BUCKET)
-                ],
-            }
+            {"broker": metrics.broker_id, "time_ms": metrics.time_ms, "points": _points(metrics, shows_buckets)}
             for metrics in found
         ],
         "missing": [{"broker": broker_id, "reason": reason} for broker_id, reason in missing.items()],

@@ -1,26 +1,161 @@
-"""`odradek cluster status`: brokers, partitions that need attention, and running reassignments."""
+"""`odradek cluster info`, `status` and `unregister`: brokers, partitions that need attention, running reassignments."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.cluster_state import ClusterState, ControllerLookup, MinInSync, PartitionState, read_state
+from odradek.admin.broker_requests import BrokerRequests, DescribedCluster
+from odradek.admin.cluster_state import (
+    ClusterState,
+    ControllerLookup,
+    MinInSync,
+    PartitionState,
+    read_state,
+    unregister_broker,
+)
+from odradek.admin.groups import LIST_TIMEOUT_S, list_groups
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import flag, option, watch_options
-from odradek.cli.framework.output import column_lines, faint, print_result, strong, watch
-from odradek.cli.framework.parameter_types import POSITIVE, NumberType
+from odradek.cli.framework.options import confirm, flag, option, watch_options, yes_option
+from odradek.cli.framework.output import (
+    column_lines,
+    faint,
+    fields_of,
+    joined,
+    print_columns,
+    print_json,
+    print_result,
+    say,
+    strong,
+    watch,
+)
+from odradek.cli.framework.parameter_types import PARTITION, POSITIVE, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
+from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from odradek.admin.cluster import Cluster
+    from odradek.admin.cluster import Cluster, TopicDescription
+
+INTERNAL_PREFIX = "__"
+
+
+@command(
+    examples=[
+        ("brokers, controller, topics, partitions", "odradek cluster info"),
+        ("the cluster id, for a script", "odradek cluster info --format json | jq -r .cluster_id"),
+    ]
+)
+@cluster_options
+def info(cluster: Cluster, as_json: bool) -> None:
+    """Show the brokers of a cluster, and the state of its partitions."""
+    described = cluster.requests.describe()
+    facts = cluster_facts(described, cluster.topics(), count_groups(cluster))
+    if as_json:
+        print_json(facts)
+    else:
+        print_facts(facts, is_restricted=not cluster.may(Operation.DESCRIBE))
+
+
+def cluster_facts(
+    described: DescribedCluster, topics: Sequence[TopicDescription], groups: int | None
+) -> dict[str, Any]:
+    """Internal topics are counted in both numbers."""
+    partitions = [each for topic in topics for each in topic.partitions]
+    internal = [topic for topic in topics if topic.name.startswith(INTERNAL_PREFIX)]
+    leads = Counter(each.leader.broker_id for each in partitions if each.leader is not None)
+    replicas = Counter(replica for each in partitions for replica in each.replicas)
+    controller = described.controller_id
+    return {
+        "cluster_id": described.cluster_id,
+        "controller": controller,
+        "topics": len(topics),
+        "internal_topics": len(internal),
+        "partitions": len(partitions),
+        "internal_partitions": sum(len(topic.partitions) for topic in internal),
+        "partitions_without_leader": sum(each.leader is None for each in partitions),
+        "under_replicated_partitions": sum(len(each.in_sync) < len(each.replicas) for each in partitions),
+        "groups": groups,
+        "brokers": [
+            {
+                "id": each.broker_id,
+                **fields_of(each, "host port rack"),
+                "controller": each.broker_id == controller,
+                "leads": leads[each.broker_id],
+                "replicas": replicas[each.broker_id],
+            }
+            for each in described.brokers.values()
+            if not each.is_fenced
+        ],
+    }
+
+
+def count_groups(cluster: Cluster) -> int | None:
+    """None if the cluster does not list its groups."""
+    try:
+        return len(list_groups(BrokerRequests(cluster, LIST_TIMEOUT_S))[0])
+    except Failure:
+        return None
+
+
+def with_internal(count: int, noun: str, internal: int) -> str:
+    return count_text(count, noun) + (f" ({internal:,} internal)" if internal else "")
+
+
+def print_facts(facts: dict[str, Any], *, is_restricted: bool) -> None:
+    shown = [
+        count_text(len(facts["brokers"]), "broker"),
+        with_internal(facts["topics"], "topic", facts["internal_topics"]),
+        with_internal(facts["partitions"], "partition", facts["internal_partitions"]),
+    ]
+    shown += [] if facts["groups"] is None else [count_text(facts["groups"], "group")]
+    shown += [RESTRICTED] if is_restricted else []
+    say(f"{strong(facts['cluster_id'] or 'cluster')}  {' · '.join(shown)}")
+    problems = {"without a leader": "partitions_without_leader", "under-replicated": "under_replicated_partitions"}
+    found = [f"{count_text(facts[key], 'partition')} {words}" for words, key in problems.items() if facts[key]]
+    is_blind = is_restricted and not facts["partitions"]
+    say(", ".join(found) or (NO_TOPICS if is_blind else "all partitions have a leader and all their replicas in sync"))
+    say()
+    rows = []
+    for each in facts["brokers"]:
+        role = "controller" if each["controller"] else ""
+        address = f"{each['host']}:{each['port']}"
+        rows.append((each["id"], address, each["rack"] or "-", each["leads"], each["replicas"], role))
+    print_columns(["BROKER", "ADDRESS", "RACK", "LEADS", "REPLICAS", "ROLE"], rows)
+
+
+@command(examples=[("a broker that is stopped and has no replicas", "odradek cluster unregister 3")])
+@click.argument("broker_id", metavar="ID", type=PARTITION)
+@yes_option
+@cluster_options
+def unregister(broker_id: int, yes: bool, cluster: Cluster, as_json: bool) -> None:
+    """Remove a stopped broker from the metadata of the cluster.
+
+    Move its replicas first, with `odradek partition reassign --drain ID`, and stop it.
+    """
+    requests = BrokerRequests(cluster)
+    state = read_state(requests)
+    broker = state.brokers.get(broker_id)
+    if broker is None:
+        raise Failure(f"broker {broker_id} is not registered; `odradek cluster status` shows the brokers")
+    if not broker.is_fenced:
+        raise Failure(f"broker {broker_id} is running: stop it first")
+    replicas = sum(broker_id in each.replicas for each in state.partitions)
+    if replicas:
+        raise Failure(
+            f"broker {broker_id} has {count_text(replicas, 'replica')}: move them with "
+            f"`odradek partition reassign --drain {broker_id}` first"
+        )
+    confirm(f"Unregister broker {broker_id}?", yes, refusal="nothing was changed")
+    unregister_broker(requests, broker_id)
+    text = f"broker {broker_id} is not part of the cluster any more"
+    print_result({"broker": broker_id, "unregistered": True}, text, as_json=as_json)
 
 
 WATCH_TIMEOUT_S = 2.0  # for a broker to answer, while the state is watched
@@ -29,6 +164,7 @@ SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this 
 SHOWN_PARTITIONS = 10
 RESTRICTED = "this user may not see other topics"  # without Describe on the cluster
 NO_TOPICS = "no topics that this user may describe; an admin allows it with `odradek acl add`"
+COUNTED = ("leads", "preferred", "replicas", "in_sync")
 PROBLEMS = ("offline", "under min ISR", "under-replicated", "not on the preferred leader")
 
 
@@ -135,15 +271,10 @@ def status_object(state: ClusterState) -> dict[str, Any]:
         "brokers": [
             {
                 "id": broker.broker_id,
-                "host": broker.host,
-                "port": broker.port,
-                "rack": broker.rack,
+                **fields_of(broker, "host port rack"),
                 "state": "fenced" if broker.is_fenced else "running",
                 "controller": broker.broker_id == state.cluster.controller_id,
-                "leads": counts.leads[broker.broker_id],
-                "preferred": counts.preferred[broker.broker_id],
-                "replicas": counts.replicas[broker.broker_id],
-                "in_sync": counts.in_sync[broker.broker_id],
+                **{name: getattr(counts, name)[broker.broker_id] for name in COUNTED},
             }
             for broker in state.brokers.values()
         ],
@@ -158,17 +289,10 @@ def status_object(state: ClusterState) -> dict[str, Any]:
 
 
 def partition_object(partition: PartitionState) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "topic": partition.topic,
-        "partition": partition.index,
-        "leader": None if partition.is_offline else partition.leader,
-        "replicas": list(partition.replicas),
-        "in_sync": list(partition.in_sync),
-        "min_in_sync": partition.min_in_sync,
-    }
-    if partition.is_reassigned:
-        found |= {"adding": list(partition.adding), "removing": list(partition.removing)}
-    return found
+    leader = None if partition.is_offline else partition.leader
+    names = "replicas in_sync min_in_sync" + (" adding removing" if partition.is_reassigned else "")
+    place = {"topic": partition.topic, "partition": partition.index, "leader": leader}
+    return {**place, **fields_of(partition, names)}
 
 
 def status_lines(state: ClusterState, shown_partitions: int | None = SHOWN_PARTITIONS) -> list[str]:
@@ -210,18 +334,12 @@ def _broker_lines(state: ClusterState) -> list[str]:
     rows = []
     for broker_id in sorted({*state.brokers, *counts.replicas}):
         broker = state.brokers.get(broker_id)
-        rows.append(
-            (
-                broker_id,
-                "-" if broker is None else f"{broker.host}:{broker.port}",
-                "-" if broker is None else broker.rack or "-",
-                "not registered" if broker is None else "fenced" if broker.is_fenced else "running",
-                counts.leads[broker_id],
-                counts.replicas[broker_id],
-                counts.in_sync[broker_id],
-                "controller" if broker_id == state.cluster.controller_id else "",
-            )
-        )
+        known = ["-", "-", "not registered"]
+        if broker is not None:
+            known = [f"{broker.host}:{broker.port}", broker.rack or "-", "fenced" if broker.is_fenced else "running"]
+        numbers = (counts.leads[broker_id], counts.replicas[broker_id], counts.in_sync[broker_id])
+        role = "controller" if broker_id == state.cluster.controller_id else ""
+        rows.append((broker_id, *known, *numbers, role))
     return column_lines(["BROKER", "ADDRESS", "RACK", "STATE", "LEADS", "REPLICAS", "IN SYNC", "ROLE"], rows)
 
 
@@ -230,17 +348,10 @@ def _problem_lines(partitions: list[PartitionState], limit: int | None) -> list[
         return []
     # The worst first.
     partitions = sorted(partitions, key=lambda each: (PROBLEMS.index(each.problems[0]), each.topic, each.index))
-    rows = [
-        (
-            each.name,
-            "none" if each.is_offline else str(each.leader),
-            brokers_text(each.replicas),
-            brokers_text(each.in_sync) or "-",
-            each.min_in_sync,
-            ", ".join(each.problems),
-        )
-        for each in partitions[:limit]
-    ]
+    rows = []
+    for each in partitions[:limit]:
+        brokers = ("none" if each.is_offline else str(each.leader), joined(each.replicas), joined(each.in_sync))
+        rows.append((each.name, *brokers, each.min_in_sync, ", ".join(each.problems)))
     titles = ["PARTITION", "LEADER", "REPLICAS", "IN SYNC", "MIN ISR", "PROBLEM"]
     return ["", *column_lines(titles, rows), *_rest(len(partitions), limit)]
 
@@ -248,16 +359,9 @@ def _problem_lines(partitions: list[PartitionState], limit: int | None) -> list[
 def _reassignment_lines(partitions: list[PartitionState], limit: int | None) -> list[str]:
     if not partitions:
         return []
-    rows = [
-        (each.name, brokers_text(each.target), brokers_text(each.adding) or "-", brokers_text(each.removing) or "-")
-        for each in partitions[:limit]
-    ]
+    rows = [(each.name, joined(each.target), joined(each.adding), joined(each.removing)) for each in partitions[:limit]]
     return ["", *column_lines(["REASSIGNED", "TO", "ADDING", "REMOVING"], rows), *_rest(len(partitions), limit)]
 
 
 def _rest(count: int, limit: int | None) -> list[str]:
     return [] if limit is None or count <= limit else [faint(f"and {count - limit:,} more; --all shows them")]
-
-
-def brokers_text(brokers: tuple[int, ...]) -> str:
-    return ",".join(map(str, brokers))

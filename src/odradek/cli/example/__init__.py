@@ -9,8 +9,8 @@ from odradek.cli.framework.commands import group
     lazy={
         "list": ("odradek.cli.example.examples:list_examples", "List the examples of the package."),
         "copy": ("odradek.cli.example.examples:copy", "Copy an example into a folder."),
-        "simulate": ("odradek.cli.example.simulate:simulate", "Produce the simulated records of an example."),
-        "watch": ("odradek.cli.example.watch:watch_example", "Show the live view of an example."),
+        "simulate": ("odradek.cli.example.examples:simulate", "Produce the simulated records of an example."),
+        "watch": ("odradek.cli.example.examples:watch_example", "Show the live view of an example."),
     },
     examples=[
         ("everything at once", "odradek up rigs"),

@@ -1,25 +1,37 @@
-"""`odradek example list` and `copy`; the files of an example, and the options that override its simulator, for the
-commands that run one."""
+"""`odradek example list`, `copy`, `simulate` and `watch`; the files of an example, and the options that override its
+simulator, for `odradek up`."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import os
+import sys
+import threading
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from confluent_kafka.admin import AdminClient
 
+from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
+from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import OptionalArgument, command
+from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option, option
 from odradek.cli.framework.output import print_columns, print_json, say
-from odradek.cli.framework.parameter_types import POSITIVE, TEXT, NumberType
+from odradek.cli.framework.parameter_types import POSITIVE, TEXT, TOPIC_NAME, WRITTEN_TIME_MS, NumberType
 from odradek.conventions.failures import Failure
-from odradek.conventions.figures import INT64_MAX
+from odradek.conventions.figures import INT64_MAX, count_text
 from odradek.examples.folders import Example, NoSuchExample, copy_example, find_example, packaged_examples
 from odradek.examples.live_view.loading import load_view
+from odradek.examples.live_view.model import LiveViewModel
+from odradek.examples.live_view.screens import chosen_screen
+from odradek.examples.live_view.watching import watch
 from odradek.examples.simulator.loading import load_simulation
+from odradek.examples.simulator.population import Population
+from odradek.examples.simulator.producer import RecordProducer, producer_settings
 from odradek.local.executable import command_name
 from odradek.pipelines.definition.nodes import MappingNode, Scalar
 from odradek.pipelines.definition.places import ProblemList, Problems
@@ -29,6 +41,8 @@ from odradek.pipelines.definition.text_files import read_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.offsets import Key
     from odradek.examples.live_view.definition import ViewDefinition
     from odradek.examples.simulator.model import Simulation
 
@@ -158,3 +172,158 @@ def warehouse_of(example: Example) -> str | None:
         return url
     file = Path(example.folder).absolute() / url.removeprefix(SQLITE)
     return f"{SQLITE}{file}" if file.exists() else None
+
+
+LINE_EVERY_S = 1.0
+SHARE = click.FloatRange(0, 1)
+
+
+@command(
+    "simulate",
+    examples=[
+        ("until Ctrl-C", "odradek example simulate rigs"),
+        (
+            "more pumps, more records, more malformed ones",
+            "odradek example simulate rigs --entities 900 --rate 5000 --malformed 0.05",
+        ),
+        (
+            "the same records in every run",
+            "odradek example simulate rigs --seed 3 --start 2015-01-01T00:00Z --seconds 60",
+        ),
+    ],
+)
+@click.argument("name", metavar="EXAMPLE", type=TEXT, default=DEFAULT_EXAMPLE, cls=OptionalArgument)
+@option("--topic", "NAME", TOPIC_NAME, "Topic of the records. Default: that of the simulator.")
+@rate_option
+@option("--seconds", "N", POSITIVE, "Stop after N seconds.")
+@entities_option
+@seed_option
+@option("--start", "TIME", WRITTEN_TIME_MS, "Time of the first record. Default: now.")
+@option("--late", "SHARE", SHARE, "Share of late records.")
+@option("--malformed", "SHARE", SHARE, "Share of malformed records.")
+@cluster_options
+def simulate(
+    name: str, topic: str | None, rate: float | None, seconds: float | None, entities: int | None, seed: int | None,
+    start: int | None, late: float | None, malformed: float | None, cluster: Cluster, as_json: bool,
+) -> None:  # fmt: skip
+    """Produce the simulated records of an example.
+
+    EXAMPLE is the name of an example or a folder; its `simulator.yml` declares entities, signals, faults and flaws.
+    The topic is created if it does not exist.
+    """
+    declared = read_simulation(chosen_example(name))
+    simulation = overridden(declared, rate, entities, seed, late, malformed)
+    topic = topic or simulation.topic
+    cluster.create_topic(topic, simulation.partitions)
+    producer = cluster.producer(producer_settings(simulation.rate))
+    started_s = None if start is None else start / 1000
+    sender = RecordProducer(producer, topic, Population(simulation), simulation.rate, started_s=started_s)
+    is_stopped = threading.Event()
+    began_at = time.monotonic()
+    reporter = threading.Thread(target=report, args=(sender, is_stopped, as_json), daemon=True)
+    with stop_on_interrupt(is_stopped):
+        reporter.start()
+        try:
+            sender.run(is_stopped, seconds)
+        finally:
+            is_stopped.set()
+            reporter.join()
+    print_summary(sender, topic, time.monotonic() - began_at, as_json)
+
+
+def report(sender: RecordProducer, is_stopped: threading.Event, as_json: bool) -> None:
+    """Print the counts once per second; on a terminal always in the same line."""
+    is_live = sys.stdout.isatty() and not as_json
+    before, before_at = 0, time.monotonic()
+    while not is_stopped.wait(LINE_EVERY_S):
+        now, sent = time.monotonic(), sender.counts.sent
+        rate = (sent - before) / (now - before_at)
+        before, before_at = sent, now
+        if as_json:
+            print_json({"kind": "progress", "records_per_second": round(rate, 1), **facts(sender)})
+        else:
+            late, malformed = sender.counts.late, sender.counts.malformed
+            unreachable = "  broker unreachable" if sender.is_broker_unreachable else ""
+            line = f"{sent:>9,} sent  {rate:>7,.0f}/s  {late:,} late  {malformed:,} malformed{unreachable}"
+            click.echo(f"\r\x1b[K{line}" if is_live else line, nl=not is_live)
+    if is_live:
+        click.echo("\r\x1b[K", nl=False)
+
+
+def facts(sender: RecordProducer) -> dict[str, Any]:
+    counts = sender.counts
+    return {
+        "sent": counts.sent,
+        "acknowledged": counts.acknowledged,
+        "failed": counts.failed,
+        "late": counts.late,
+        "duplicates": counts.duplicates,
+        "malformed": dict(counts.flaws),
+        "is_broker_unreachable": sender.is_broker_unreachable,
+    }
+
+
+def print_summary(sender: RecordProducer, topic: str, seconds: float, as_json: bool) -> None:
+    counts = sender.counts
+    if as_json:
+        print_json({"kind": "summary", "topic": topic, "seconds": round(seconds, 3), **facts(sender)})
+    else:
+        say(f"{count_text(counts.sent, 'record')} sent to {topic} in {seconds:.1f} s")
+        say(f"{counts.acknowledged:,} acknowledged, {counts.late:,} late, {counts.malformed:,} malformed")
+    if counts.acknowledged < counts.sent:
+        reason = "" if sender.last_error is None else f": {sender.last_error.str()}"
+        raise Failure(f"{count_text(counts.sent - counts.acknowledged, 'record')} were not acknowledged{reason}")
+
+
+SETTINGS = FetchSettings(32 * 1024 * 1024, max_wait_ms=20, offset_reset="earliest")
+
+
+@command(
+    "watch",
+    examples=[
+        ("until Ctrl-C", "odradek example watch rigs"),
+        ("for a minute, as JSON lines", "odradek example watch rigs --seconds 60 --format json"),
+    ],
+)
+@click.argument("name", metavar="EXAMPLE", type=TEXT, default=DEFAULT_EXAMPLE, cls=OptionalArgument)
+@option("--seconds", "N", POSITIVE, "Stop after N seconds.")
+@option("--warehouse", "URL", TEXT, "Database of the pipeline's views. Default: that of the definition.")
+@cluster_options
+def watch_example(name: str, seconds: float | None, warehouse: str | None, cluster: Cluster, as_json: bool) -> None:
+    """Show the live view of an example.
+
+    EXAMPLE is the name of an example or a folder; its `view.yml` declares the panels: rates of topics, latency and lag
+    of the pipeline, states, tables, rows of views. Without a terminal, one line per second.
+    """
+    example = chosen_example(name)
+    view = read_view(example)
+    source = ViewSource(cluster)
+    is_stopped = threading.Event()
+    screen = chosen_screen(view.title, consume_hint(view.output, cluster.bootstrap_servers), as_json=as_json)
+    screen.bootstrap_servers = cluster.bootstrap_servers
+    url = warehouse or warehouse_of(example)
+    try:
+        with stop_on_interrupt(is_stopped):
+            screen.open()
+            admin = AdminClient(cluster.client_settings({}))
+            watch(source, admin, url, LiveViewModel(view, time.time()), screen, is_stopped, seconds)
+    finally:
+        screen.close()
+        source.close()
+
+
+class ViewSource(RecordFetcher):
+    """Goes on without the batches and the partitions that cannot be read."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.failed: dict[Key, str] = {}
+        super().__init__(cluster, SETTINGS, lambda _unreadable: None, self._leave_out)
+
+    def _leave_out(self, key: Key, failure: Failure) -> None:
+        self.failed[key] = failure.message
+
+
+def consume_hint(topic: str, bootstrap_servers: str) -> str:
+    """One of the servers is enough for a command that is typed by hand."""
+    first = bootstrap_servers.partition(",")[0]
+    return f"in another terminal: {command_name()} consume {topic} -b {first}"

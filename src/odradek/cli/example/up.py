@@ -21,7 +21,9 @@ from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.demo.local_brokers import brokers_option, check_ports, local_broker, local_cluster, port_option
 from odradek.cli.example.examples import (
     DEFAULT_EXAMPLE,
+    ViewSource,
     chosen_example,
+    consume_hint,
     entities_option,
     overridden,
     rate_option,
@@ -30,7 +32,6 @@ from odradek.cli.example.examples import (
     seed_option,
 )
 from odradek.cli.example.starting import Starting, pipeline_picture
-from odradek.cli.example.watch import ViewSource, consume_hint
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import flag, format_option, option

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
@@ -19,6 +19,8 @@ from odradek.conventions.failures import ERROR, PROGRAM, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+_T = TypeVar("_T")
 
 
 def print_json(value: Any) -> None:
@@ -42,6 +44,34 @@ def print_list(
         print_columns(titles, rows)
     else:
         say(otherwise)
+
+
+def print_each(
+    objects: Iterable[_T], as_object: Callable[[_T], Any], show: Callable[[_T], None], *, as_json: bool
+) -> None:
+    """What a command describes: an object each, or texts with a blank line between them."""
+    for number, each in enumerate(objects):
+        if as_json:
+            print_json(as_object(each))
+            continue
+        if number:
+            say()
+        show(each)
+
+
+def fields_of(value: object, names: str) -> dict[str, Any]:
+    """The attributes with these names, which blanks separate, for an object of the JSON output."""
+    return {name: getattr(value, name) for name in names.split()}
+
+
+def values_of(value: object, names: str) -> list[Any]:
+    """The same for a row of a table."""
+    return list(fields_of(value, names).values())
+
+
+def joined(values: Iterable[object]) -> str:
+    """`1,2,3`, or `-` if there are none."""
+    return ",".join(map(str, values)) or "-"
 
 
 def say(text: str = "") -> None:

@@ -16,7 +16,7 @@ from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option
-from odradek.cli.framework.output import print_columns, print_json, print_result, redraw, say, shows_progress
+from odradek.cli.framework.output import joined, print_columns, print_json, print_result, redraw, say, shows_progress
 from odradek.cli.framework.parameter_types import PARTITION, TOPIC_NAME
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text, size_text
@@ -59,10 +59,6 @@ def named_partitions(state: ClusterState, names: Sequence[str], indexes: Sequenc
     if indexes and len(names) != 1:
         raise click.UsageError("--partition needs exactly one TOPIC")
     return select_partitions(state, names, indexes)
-
-
-def brokers_text(brokers: Sequence[int]) -> str:
-    return ",".join(map(str, brokers)) or "-"
 
 
 def copied_text(copied_bytes: int, total_bytes: int) -> str:
@@ -264,17 +260,11 @@ def plan_election(
 
 
 def show_election(partitions: Sequence[PartitionState], *, is_unclean: bool) -> None:
-    rows = [
-        (
-            each.name,
-            "none" if each.is_offline else str(each.leader),
-            "→",
-            "any replica" if is_unclean else str(each.replicas[0]),
-            brokers_text(each.replicas),
-            brokers_text(each.in_sync),
-        )
-        for each in partitions
-    ]
+    rows = []
+    for each in partitions:
+        leader = "none" if each.is_offline else str(each.leader)
+        after = "any replica" if is_unclean else str(each.replicas[0])
+        rows.append((each.name, leader, "→", after, joined(each.replicas), joined(each.in_sync)))
     print_columns(["PARTITION", "LEADER", "", "AFTER", "REPLICAS", "IN SYNC"], rows)
     say()
 

@@ -17,10 +17,19 @@ from odradek.admin.partitions.throttle import remove_throttle, remove_throttle_o
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option
-from odradek.cli.framework.output import note, print_columns, print_json, print_result, redraw, say, shows_progress
+from odradek.cli.framework.output import (
+    fields_of,
+    joined,
+    note,
+    print_columns,
+    print_json,
+    print_result,
+    redraw,
+    say,
+    shows_progress,
+)
 from odradek.cli.framework.parameter_types import PARTITION, REPLICATION_FACTOR, ArgumentType, NumberType
 from odradek.cli.partition import (
-    brokers_text,
     copied_text,
     draw_progress,
     dry_run_option,
@@ -42,28 +51,16 @@ NONE_RUNNING = "no reassignment is running"
 
 
 def move_object(move: Move) -> dict[str, Any]:
-    return {
-        "topic": move.partition.topic,
-        "partition": move.partition.index,
-        "before": list(move.before),
-        "after": list(move.after),
-        "bytes_to_copy": move.bytes_to_copy,
-    }
+    place = {"topic": move.partition.topic, "partition": move.partition.index}
+    return {**place, **fields_of(move, "before after bytes_to_copy")}
 
 
 def show_plan(moves: Sequence[Move]) -> None:
-    rows = [
-        (
-            move.partition.name,
-            brokers_text(move.before),
-            "→",
-            brokers_text(move.after),
-            brokers_text(move.adding),
-            brokers_text(move.removing),
-            "?" if move.bytes_to_copy is None else size_text(move.bytes_to_copy) if move.adding else "-",
-        )
-        for move in moves
-    ]
+    rows = []
+    for move in moves:
+        size = "?" if move.bytes_to_copy is None else size_text(move.bytes_to_copy) if move.adding else "-"
+        brokers = (joined(move.before), "→", joined(move.after), joined(move.adding), joined(move.removing))
+        rows.append((move.partition.name, *brokers, size))
     print_columns(["PARTITION", "FROM", "", "TO", "COPY TO", "REMOVE FROM", "SIZE"], rows)
     copies = sum(len(move.adding) for move in moves)
     removed = sum(len(move.removing) for move in moves)
@@ -82,15 +79,8 @@ def show_plan(moves: Sequence[Move]) -> None:
 
 def progress_object(partition: PartitionState, sizes: Sizes) -> dict[str, Any]:
     copied, total = progress(partition, sizes) or (None, None)
-    return {
-        "topic": partition.topic,
-        "partition": partition.index,
-        "replicas": list(partition.replicas),
-        "adding": list(partition.adding),
-        "removing": list(partition.removing),
-        "copied_bytes": copied,
-        "total_bytes": total,
-    }
+    place = {"topic": partition.topic, "partition": partition.index}
+    return {**place, **fields_of(partition, "replicas adding removing"), "copied_bytes": copied, "total_bytes": total}
 
 
 def progress(partition: PartitionState, sizes: Sizes) -> tuple[int, int] | None:
@@ -106,7 +96,7 @@ def print_running(partitions: Sequence[PartitionState], sizes: Sizes) -> None:
     rows = []
     for each in partitions:
         known = progress(each, sizes)
-        brokers = map(brokers_text, (each.target, each.adding, each.removing))
+        brokers = map(joined, (each.target, each.adding, each.removing))
         rows.append((each.name, *brokers, "?" if known is None else copied_text(*known)))
     print_columns(["PARTITION", "TO", "ADDING", "REMOVING", "COPIED"], rows)
 
@@ -148,10 +138,7 @@ def verify(
     elif running:
         print_running(running, read_sizes(requests, state, running))
     if different and not as_json:
-        rows = [
-            (each.name, brokers_text(each.replicas), brokers_text(expected[each.topic, each.index]))
-            for each in different
-        ]
+        rows = [(each.name, joined(each.replicas), joined(expected[each.topic, each.index])) for each in different]
         print_columns(["PARTITION", "REPLICAS", "OF THE FILE"], rows)
     if not is_done:
         parts = [f"{count_text(len(running), 'partition')} being reassigned"] if running else []
@@ -215,7 +202,7 @@ def wait_for(requests: BrokerRequests, moves: Sequence[Move], *, removes_throttl
     if removes_throttle:
         remove_throttle_of(requests, moves)
     if different:
-        raise Failure(f"{different[0].name} has the replicas {brokers_text(different[0].replicas)}: it was cancelled")
+        raise Failure(f"{different[0].name} has the replicas {joined(different[0].replicas)}: it was cancelled")
     seconds = time.monotonic() - began_at
     print_result({"done": True, "seconds": round(seconds, 3)}, f"done after {seconds:.1f} s", as_json=as_json)
 

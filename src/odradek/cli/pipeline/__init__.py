@@ -17,7 +17,7 @@ from odradek.cli.framework.commands import group
         "test": ("odradek.cli.pipeline.trial:test", "Test pipelines: given rows, expected rows, no broker."),
         "preview": ("odradek.cli.pipeline.trial:preview", "Show rows of a step from the last records of its topics."),
         "run": ("odradek.cli.pipeline.run:run", "Run a pipeline until Ctrl-C."),
-        "start": ("odradek.cli.pipeline.start:start", "Start pipelines in the background."),
+        "start": ("odradek.cli.pipeline.started:start", "Start pipelines in the background."),
         "stop": ("odradek.cli.pipeline.started:stop", "Stop started pipelines."),
         "status": ("odradek.cli.pipeline.started:status", "Show state, rates and lag of the started pipelines."),
         "forget": ("odradek.cli.pipeline.started:forget", "Remove ended pipelines from the status."),
