@@ -44,11 +44,14 @@ PROPERTIES: dict[str, Property] = {
     "super.users": "User:ANONYMOUS",
 }
 _SCRIPTS = "runs the scripts of Apache Kafka"
+_THREE_REPLICAS = "creates topics of three replicas"
 LEFT_OUT = {
     "0052_msg_timestamps": _SCRIPTS,
     "0064_interceptors": "needs OpenSSL in the build of librdkafka",
     "0077_compaction": _SCRIPTS,
-    "0103_transactions@1": "creates topics of three replicas",
+    "0098_consumer_txn@1": _THREE_REPLICAS,
+    "0101_fetch_from_follower@1": _THREE_REPLICAS,
+    "0103_transactions@1": _THREE_REPLICAS,
     "0109_auto_create_topics": _SCRIPTS,
     "0115_producer_auth": _SCRIPTS,
     "0119_consumer_auth": _SCRIPTS,
