@@ -100,7 +100,7 @@ def test_a_function_of_both_sides_is_called_in_inner_joins_only(tmp_path: Path, 
 
 
 def test_real_time_mode_runs_no_python(tmp_path: Path) -> None:
-    why = "and real-time mode does not run Python; use engine: standard, or Spark's built-in functions"
+    why = "which is Python; use engine: standard"
     assert reported(tmp_path, engine=Engine.BATCH) == []
     assert reported(tmp_path, engine=Engine.REALTIME) == [
         NOT_DETERMINISTIC,
@@ -112,8 +112,5 @@ def test_real_time_mode_runs_no_python(tmp_path: Path) -> None:
     text = "pipeline: p\nsources: {s: {topic: t, format: avro, schema: {file: a.avsc}}}\n"
     text += "sinks: {o: {from: s, topic: out}}\n"
     assert reported(tmp_path, text, Engine.REALTIME) == [
-        (
-            "2: the realtime engine cannot run source 's': Avro is decoded in Python, which real-time mode does not "
-            "run; use engine: standard, or records in JSON"
-        )
+        "2: the realtime engine cannot run source 's': it has Avro, which is decoded in Python; use engine: standard"
     ]

@@ -30,9 +30,7 @@ from tests.pipelines.equivalence.drawing_steps import (
     allowed_kinds,
     declared_join,
     explode,
-    python,
     select,
-    static_join,
     stream_join,
 )
 
@@ -138,7 +136,7 @@ def stateless_cases(draw: st.DrawFn) -> Case:
     for _ in range(draw(st.integers(1, 3))):
         read = draw(st.sampled_from(list(draft.shapes)[::-1]))
         shape = draft.shapes[read]
-        kinds = [select, static_join, python, *([explode] if "tags" in shape.columns else [])]
+        kinds = [select, *([explode] if "tags" in shape.columns else [])]
         operation, made = draw(st.sampled_from(kinds))(draft, read, shape)
         draft.add(operation, made, draw_expectations(draft, made))
     for number in range(draw(st.integers(1, 2))):

@@ -136,7 +136,7 @@ def select_numbers(draft: Draft, read: str, shape: Shape) -> Drawn:
 
 
 def explode(draft: Draft, read: str, shape: Shape) -> Drawn:
-    style = draft.one_of("select", "outer", "lateral")
+    style = "lateral" if draft.is_realtime else draft.one_of("select", "outer", "lateral")
     return Explode(read, style), replace(shape, columns=(*ROW, "tag"), has_unique_ids=False, has_unique_times=False)
 
 

@@ -164,18 +164,18 @@ def test_the_name_of_the_pipeline_is_kept_and_another_takes_nothing_over() -> No
     assert merge(before, other) == other
 
 
-def test_the_realtime_engine_has_one_flow_of_all_sources() -> None:
+def test_the_realtime_engine_has_one_flow() -> None:
     text = """
         pipeline: p
         engine: realtime
-        sources: {one: {topic: one, schema: "id INT"}, other: {topic: other, schema: "id INT"}}
-        sinks: {a: {from: one, topic: a}, b: {from: other, topic: b}}
+        sources: {one: {topics: [one, other], schema: "id INT"}}
+        sinks: {a: {from: one, topic: a}, b: {from: one, topic: b}}
     """
     definition = define_yaml(textwrap.dedent(text), "p.yml", {}, None, Problems())
     pipeline = definition.require()
     found = Reader(pipeline, build_graph(pipeline), {}, {}).read()
     assert found.flows.keys() == {"realtime"}
-    assert found.flows["realtime"].facts == {"source one": "topics one", "source other": "topics other"}
+    assert found.flows["realtime"].facts == {"source one": "topics one, other"}
 
 
 def test_a_flow_that_has_not_begun_may_change_in_any_way() -> None:

@@ -14,7 +14,7 @@ from odradek.pipelines.spark.engines.realtime_tasks import (
     check_threads,
     jvm_processors,
     local_threads,
-    pass_tasks,
+    tasks_of,
     threads_of,
 )
 from odradek.pipelines.spark.failures import PipelineError
@@ -44,7 +44,7 @@ class FakeCluster(Cluster):
 
 def test_the_topics_that_match_a_pattern_need_threads() -> None:
     pipeline = sound(PATTERN)
-    tasks = pass_tasks(pipeline, FakeCluster(MATCHING))
+    tasks = tasks_of(pipeline, FakeCluster(MATCHING))
     check_threads(pipeline, tasks, "local[3]", 1)
     with pytest.raises(PipelineError, match=r"runs 3 tasks at once.*local\[2\] has threads for 2.*use local\[3\]"):
         check_threads(pipeline, tasks, "local[2]", 8)
@@ -52,13 +52,13 @@ def test_the_topics_that_match_a_pattern_need_threads() -> None:
 
 def test_topics_that_do_not_match_need_no_threads() -> None:
     pipeline, cluster = sound(PATTERN), FakeCluster(MATCHING | OTHERS)
-    assert pass_tasks(pipeline, cluster) == 3
+    assert tasks_of(pipeline, cluster) == 3
     assert local_threads(pipeline, cluster) < 300
 
 
 def test_a_pattern_matches_no_internal_topics() -> None:
     every = sound(PATTERN.replace("rigs-", ""))
-    assert pass_tasks(every, FakeCluster(MATCHING | {"__consumer_offsets": 50})) == 3
+    assert tasks_of(every, FakeCluster(MATCHING | {"__consumer_offsets": 50})) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,14 @@
-"""Checks `functions:`: names that SQL does not have yet, and an engine that runs Python."""
+"""Checks `functions:`: names that SQL does not have yet, and joins that can call them."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.function_calls import called_functions, calls_of
+from odradek.pipelines.definition.function_calls import called_functions
 from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.sql_text import SqlError, parse_query
-from odradek.pipelines.definition.vocabulary import Encoding, Engine
+from odradek.pipelines.definition.vocabulary import Engine
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
@@ -28,8 +28,6 @@ def check_functions(pipeline: Pipeline, problems: Problems) -> None:
                 "replay",
                 "compute the value from the row, or in the producer",
             )
-    if pipeline.engine is Engine.REALTIME:
-        check_realtime_python(pipeline, problems)
 
 
 def check_function_names(pipeline: Pipeline, problems: Problems) -> None:
@@ -67,26 +65,3 @@ def check_joins(pipeline: Pipeline, problems: Problems) -> None:
                         "which Spark supports for inner joins only",
                         "call it in an inner join, or in a step behind the join",
                     )
-
-
-def check_realtime_python(pipeline: Pipeline, problems: Problems) -> None:
-    """Real-time mode does not run Python: neither functions in SQL nor the decoding of Avro."""
-    kinds = (("source", pipeline.sources), ("step", pipeline.steps), ("sink", pipeline.sinks), ("view", pipeline.views))
-    for kind, things in kinds:
-        for each in things:
-            called = calls_of(each, [function.name for function in pipeline.functions])
-            if called:
-                problems.error(
-                    each.place,
-                    f"the realtime engine cannot run {kind} '{each.name}': it calls {', '.join(called)}, and real-time "
-                    "mode does not run Python",
-                    "use engine: standard, or Spark's built-in functions",
-                )
-    for source in pipeline.sources:
-        if source.is_stream and source.format.encoding is Encoding.AVRO:
-            problems.error(
-                source.place,
-                f"the realtime engine cannot run source '{source.name}': Avro is decoded in Python, which real-time "
-                "mode does not run",
-                "use engine: standard, or records in JSON",
-            )

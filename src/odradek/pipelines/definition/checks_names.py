@@ -81,7 +81,7 @@ def check_ends(parsed: Parsed, graph: Graph, problems: Problems) -> None:
     for each in things:
         if each.name.lower() not in used:
             kind = "source" if isinstance(each, Source) else "step"
-            effects = source_effects(each, pipeline) if isinstance(each, Source) else step_effects(each, pipeline)
+            effects = source_effects(each, pipeline) if isinstance(each, Source) else step_effects(each)
             problems.warning(
                 each.place,
                 f"no sink and no view uses the {kind} '{each.name}'",
@@ -96,18 +96,15 @@ def source_effects(source: Source, pipeline: Pipeline) -> list[str]:
         return []
     if pipeline.dead_letters is not None:
         return ["but its records are read", "and those that cannot be parsed become dead letters"]
-    if pipeline.engine is Engine.REALTIME:
-        return []
     return ["but its records are read", "to count those that cannot be parsed"]
 
 
-def step_effects(step: Step, pipeline: Pipeline) -> list[str]:
+def step_effects(step: Step) -> list[str]:
     """What the engine does with a step that no sink and no view uses, in words."""
     kinds = {each.otherwise for each in step.expectations}
     results = ["and its rejected rows become dead letters"] if Otherwise.QUARANTINE in kinds else []
     results += ["and a row that does not meet them stops the pipeline"] if Otherwise.FAIL in kinds else []
-    is_unchecked = pipeline.has_console and pipeline.engine is Engine.REALTIME  # such a console is the only output
-    return ["but its expectations are checked", *results] if kinds and not is_unchecked else []
+    return ["but its expectations are checked", *results] if kinds else []
 
 
 def check_loops(pipeline: Pipeline, problems: Problems) -> None:

@@ -368,10 +368,6 @@ class Pipeline:
         """The definition's folder, from which relative paths and import paths are resolved."""
         return str(Path(self.place.file).parent)
 
-    @property
-    def has_console(self) -> bool:
-        return any(isinstance(each.target, ConsoleTarget) for each in self.sinks)
-
     def without_secrets(self, text: str) -> str:
         """The text with the values of secrets hidden, for messages, logs and files."""
         return hidden(text, self.all_secrets)

@@ -3,7 +3,7 @@
 A checkpoint holds offsets of sources and the state of operators. It stays valid with another sink, another
 expectation or other SQL in a stateless step. It becomes invalid with other topics, other keys or aggregates, another
 number of state partitions, another folder of files, or another engine; a sink that moves to another flow would start
-over, and one for which the realtime engine reads a stream again would get the offsets of another. The texts are stored
+over. The texts are stored
 with checkpoints, so they must not change; those of earlier versions are compared with the texts that
 `former_fingerprints` makes.
 """
@@ -38,7 +38,6 @@ from odradek.pipelines.operating.former_fingerprints import (
     former_text,
 )
 from odradek.pipelines.planning.flows import split_flows
-from odradek.pipelines.planning.realtime_branches import former_reads, reads_text
 from odradek.pipelines.planning.sql_parts import normalised, state_parts
 from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import Streams
@@ -61,9 +60,8 @@ STATE_SETTINGS = {
     "spark.sql.streaming.stateStore.providerClass": "store of the state",
 }
 NOTHING = "nothing"
-READS = "reads of streams"  # of the realtime engine; known once Spark has analysed the queries
 # Compared only where both sides have them: checkpoints of earlier versions lack some.
-COMPARED_IF_KNOWN = frozenset((*STATE_SETTINGS.values(), READS))
+COMPARED_IF_KNOWN = frozenset(STATE_SETTINGS.values())
 VERSION = 3
 
 
@@ -148,8 +146,6 @@ def find_changes(before: Fingerprints, after: Fingerprints, begun: Collection[st
 
 
 def flow_changes(name: str, before: Fingerprint, after: Fingerprint) -> list[Change]:
-    if READS in after.facts and READS not in before.facts:
-        before = replace(before, facts={**before.facts, READS: former_reads(after.facts[READS])})
     facts = [
         (what, before.facts.get(what, NOTHING), after.facts.get(what, NOTHING))
         for what in dict.fromkeys((*before.facts, *after.facts))
@@ -193,20 +189,11 @@ def merge(before: Fingerprints | None, after: Fingerprints) -> Fingerprints:
     """The fingerprints to store for an accepted definition, including removed flows, whose checkpoints are kept."""
     if before is None or before.engine != after.engine or before.pipeline not in {None, after.pipeline}:
         return after
-    return replace(after, flows={**before.flows, **after.flows, **with_known_reads(before, after)})
-
-
-def with_known_reads(before: Fingerprints, after: Fingerprints) -> dict[str, Fingerprint]:
-    """The flow of the realtime engine with the stored reads, if its own are not known."""
-    stored, own = before.flows.get(REALTIME_FLOW), after.flows.get(REALTIME_FLOW)
-    if stored is None or own is None or READS not in stored.facts:
-        return {}
-    return {REALTIME_FLOW: replace(own, facts={READS: stored.facts[READS], **own.facts})}
+    return replace(after, flows={**before.flows, **after.flows})
 
 
 class Reader:
-    """Computes the fingerprints of a definition. `clusters` maps bootstrap servers to cluster ids; `is_one_pass` says
-    how the realtime engine runs it, and is None if Spark has not analysed it."""
+    """Computes the fingerprints of a definition. `clusters` maps bootstrap servers to cluster ids."""
 
     def __init__(
         self,
@@ -214,10 +201,7 @@ class Reader:
         graph: Graph,
         defaults: Mapping[str, str],
         clusters: Mapping[str, str],
-        *,
-        is_one_pass: bool | None = None,
     ) -> None:
-        self._is_one_pass = is_one_pass
         self._pipeline = pipeline
         self._graph = graph
         self._settings = {**defaults, **pipeline.spark}
@@ -233,8 +217,6 @@ class Reader:
         if pipeline.engine is Engine.REALTIME:
             streams = [each for each in pipeline.sources if each.name in self._streaming]
             facts = dict(map(self._source, streams))
-            if self._is_one_pass is not None:
-                facts[READS] = reads_text(pipeline, self._graph, is_one_pass=self._is_one_pass)
             realtime = Fingerprint(self._hidden(facts))
             return Fingerprints(str(pipeline.engine), {REALTIME_FLOW: realtime}, pipeline=pipeline.name)
         flows = split_flows(pipeline, self._graph)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.checks import check_definition
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.vocabulary import Engine
-from odradek.pipelines.planning.realtime_checks import check_realtime_steps
+from odradek.pipelines.planning.realtime_checks import check_realtime
 from odradek.pipelines.planning.session_filters import check_session_filters
 from odradek.pipelines.planning.static_checks import check_static_expectations
 from odradek.pipelines.planning.stream_checks import check_streams, check_within
@@ -33,4 +33,4 @@ def check_pipeline(parsed: Parsed, problems: Problems) -> None:
         check_streams(pipeline, graph, streams, problems)
         check_static_expectations(pipeline, streams, problems)
     if pipeline.engine is Engine.REALTIME:
-        check_realtime_steps(pipeline, graph, streams, problems)
+        check_realtime(pipeline, streams, problems)

@@ -1,142 +1,115 @@
-"""Checks that the realtime engine can run each step: it handles every record by itself, and runs no Python."""
+"""Checks what the realtime engine runs: one flow, row by row, from the topics of one source into topics.
+
+The limits of real-time mode were determined by experiment on Spark 4.3.0. It does not run Python, deduplication within
+a watermark, joins of streams, `foreachBatch` or file sinks, and its only output mode is `update`. The engine computes
+the output records of all sinks from each input record in one projection, so that it runs no joins and unions.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.checks_engines import STANDARD_HINT, add_realtime_error
-from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.operations import Join, PythonFunction, Sql
-from odradek.pipelines.definition.vocabulary import Otherwise
-from odradek.pipelines.planning.queries import query_of
-from odradek.pipelines.planning.query_checks import place_below
-from odradek.pipelines.planning.realtime_joins import RealtimeJoins
+from odradek.pipelines.definition.checks_engines import STANDARD_HINT
+from odradek.pipelines.definition.function_calls import calls_of
+from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    KeyedState,
+    PythonFunction,
+    StreamJoin,
+)
+from odradek.pipelines.definition.vocabulary import Encoding
+from odradek.pipelines.planning.queries import argument, query_of
 from odradek.pipelines.planning.state import State, state_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sqlglot import exp
 
-    from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Pipeline, Step
+    from odradek.pipelines.definition.model import Pipeline, Sink, Source, Step, View
     from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.planning.streams import Streams
 
-
-def check_realtime_steps(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Problems) -> None:
-    steps = [each for each in pipeline.steps if each.name in streams.names]
-    for step in steps:
-        check_realtime_step(step, graph, streams, problems)
-    dividing = next(filter(None, (dividing_part(pipeline), *map(dividing_operation, steps))), None)
-    for step in steps if dividing is not None else ():
-        for each in step.expectations:
-            if each.otherwise is Otherwise.FAIL:
-                problems.error(
-                    place_of(step, "expect", each.name, "otherwise"),
-                    f"the realtime engine cannot stop at rows of step '{step.name}' that do not meet '{each.name}': "
-                    f"{dividing}, so that the outputs of the pipeline are branches, and the others would go on",
-                    STANDARD_HINT,
-                )
+REFUSED_OPERATIONS = {
+    Aggregation: "aggregates records, and this engine handles each record by itself",
+    Deduplication: "deduplicates records, and this engine handles each record by itself",
+    Join: "has a join",
+    StreamJoin: "has a join",
+    KeyedState: "keeps state in Python",
+    PythonFunction: "is a Python function",
+}
 
 
-def dividing_part(pipeline: Pipeline) -> str | None:
-    """What keeps a pipeline from one pass over its source, in words."""
-    streams = [each.name for each in pipeline.sources if each.is_stream]
-    return f"it reads the streams {' and '.join(streams)}" if len(streams) > 1 else None
+def check_realtime(pipeline: Pipeline, streams: Streams, problems: Problems) -> None:
+    names = [each.name for each in pipeline.functions]
+    for noun, thing, reason in judged(pipeline, streams):
+        called = calls_of(thing, names)
+        for why in filter(None, (reason, f"calls {', '.join(called)}, which is Python" if called else None)):
+            problems.error(
+                thing.place, f"the realtime engine cannot run {noun} '{thing.name}': it {why}", STANDARD_HINT
+            )
 
 
-def dividing_operation(step: Step) -> str | None:
-    """What keeps a pipeline with this step from one pass over its source, in words; some of it is found at the start.
+def judged(pipeline: Pipeline, streams: Streams) -> Iterator[tuple[str, Source | Step | Sink | View, str | None]]:
+    """Each part of a definition, its kind, and why the engine does not run it."""
+    first = next((each for each in pipeline.sources if each.is_topic_stream), None)
+    yield from (("source", each, source_refusal(each, first)) for each in pipeline.sources)
+    yield from (("step", each, step_refusal(each, streams)) for each in pipeline.steps)
+    yield from (("sink", each, sink_refusal(each)) for each in pipeline.sinks)
+    yield from (("view", each, "is not a topic") for each in pipeline.views)
 
-    One pass computes SELECTs of one table without a generator among its columns."""
-    from sqlglot import exp  # noqa: PLC0415 - parsed already
 
-    if isinstance(step.operation, Join):
-        return f"step '{step.name}' has a join"
+def source_refusal(source: Source, first: Source | None) -> str | None:
+    if source is not first:
+        return "is not the topic that this engine reads, of which there is one"
+    if source.format.encoding is Encoding.AVRO:
+        return "has Avro, which is decoded in Python"
+    if isinstance(source.origin, TopicOrigin) and source.origin.max_records_per_batch is not None:
+        return "has max_records_per_batch, and real-time mode handles each record as it arrives"
+    return None
+
+
+def sink_refusal(sink: Sink) -> str | None:
+    if not isinstance(sink.target, TopicTarget):
+        return "is not a topic"
+    has_own_producer = sink.target.bootstrap_servers or sink.target.kafka
+    return (
+        "has its own brokers or settings, and this engine writes with a single producer" if has_own_producer else None
+    )
+
+
+def step_refusal(step: Step, streams: Streams) -> str | None:
+    for kind, reason in REFUSED_OPERATIONS.items():
+        if isinstance(step.operation, kind):
+            return reason
+    if step.watermark is not None:
+        return "has a watermark, which only steps with state need"
     query = query_of(step)
     if query is None:
         return None
-    if not isinstance(query, exp.Select) or len(list(query.find_all(exp.Select, exp.Table))) != 2:
-        return f"step '{step.name}' has a join, a union or a subquery"
-    is_generator = any(each.find(exp.UDTF, exp.Explode) is not None for each in query.expressions)
-    return f"step '{step.name}' has explode() among its columns" if is_generator else None
+    clause = refused_clause(query)
+    if clause is None and State.AGGREGATION in state_of(step, streams.names):
+        return REFUSED_OPERATIONS[Aggregation]
+    return None if clause is None else f"has {clause}"
 
 
-def check_realtime_step(step: Step, graph: Graph, streams: Streams, problems: Problems) -> None:
-    if isinstance(step.operation, PythonFunction):
-        problems.warning(
-            step.place,
-            f"step '{step.name}' must not use Python UDFs: real-time mode does not run Python",
-            "use Spark's built-in functions, or SQL",
-        )
-    state = state_of(step, streams.names)
-    if State.KEYED in state:
-        add_realtime_error(problems, step, "step", "keeps state in Python, which real-time mode does not run")
-    if State.DEDUPLICATION in state:
-        add_realtime_error(
-            problems, step, "step", "deduplicates records, and this engine handles each record by itself"
-        )
-    if State.AGGREGATION in state:
-        add_realtime_error(problems, step, "step", "aggregates records, and this engine handles each record by itself")
-    if State.STREAM_JOIN in state:
-        read = dict.fromkeys(each for each in graph.inputs.get(step.name, ()) if each in streams.names)
-        named = f"streams {' and '.join(read)}" if len(read) > 1 else f"stream {next(iter(read))} with itself"
-        add_realtime_error(problems, step, "step", f"joins the {named}, which real-time mode does not support")
-    elif (again := source_read_twice(step, graph, streams)) is not None:
-        add_realtime_error(
-            problems,
-            step,
-            "step",
-            f"reads the stream '{again}' twice, and real-time mode unites different streams only",
-        )
-    else:
-        check_joins(step, streams, problems)
-
-
-def check_joins(step: Step, streams: Streams, problems: Problems) -> None:
-    """Checks that the joins of a query with static tables have an equality of columns."""
-    query, operation = query_of(step), step.operation
-    if query is None or not isinstance(operation, Sql):
-        return
-    reading = RealtimeJoins(streams)
-    reading.of_query(query)
-    what = f"the realtime engine cannot run step '{step.name}': it"
-    for join in reading.joins:
-        problems.error(
-            place_below(operation, join),
-            f"{what} joins without an equality of columns, and real-time mode joins by equal columns only",
-            f"add a condition such as a.id = b.id, or {STANDARD_HINT}",
-        )
-    for subquery in reading.subqueries:
-        problems.error(
-            place_below(operation, subquery),
-            f"{what} has a subquery that Spark does not join by equal columns, and real-time mode runs no other joins",
-            f"write [NOT] EXISTS (SELECT 1 FROM b WHERE b.id = a.id) or a join by equal columns, or {STANDARD_HINT}",
-        )
-
-
-def source_read_twice(step: Step, graph: Graph, streams: Streams) -> str | None:
-    """The first stream of a source that a query reads several times, directly or through steps: in a UNION ALL."""
-    query = query_of(step)
-    if query is None:
-        return None
-    tables = {name.lower(): name for name in streams.names}
-    reads: Counter[str] = Counter()
-    for name, count in reads_of(query).items():
-        before = graph.upstream(tables[name]) if name in tables else ()
-        sources = [each for each in before if each in streams.names and not graph.inputs.get(each)]
-        reads.update(dict.fromkeys(sources, count))
-    return next((name for name, count in reads.items() if count > 1), None)
-
-
-def reads_of(query: exp.Expr) -> Counter[str]:
-    """How often a query reads each table, by its name in lower case; those of a WITH as often as it is named."""
+def refused_clause(query: exp.Expr) -> str | None:
+    """What a query has beside a SELECT of one table row by row; some expressions are found at the start only."""
     from sqlglot import exp  # noqa: PLC0415 - parsed already
 
-    tables = list(query.find_all(exp.Table))
-    named = Counter(each.name.lower() for each in tables)
-    reads: Counter[str] = Counter()
-    for each in tables:
-        around = each.find_ancestor(exp.CTE)
-        reads[each.name.lower()] += 1 if around is None else named[around.alias.lower()]
-    return reads
+    if not isinstance(query, exp.Select):
+        return query.key.upper()
+    if query.ctes:
+        return "WITH: write its queries as steps"
+    if query.args.get("joins"):
+        return "a join"
+    table = argument(query, "from")
+    if table is None:
+        return "no FROM"
+    if len(list(query.find_all(exp.Select))) > 1 or not isinstance(table.this, exp.Table):
+        return "a subquery"
+    has_generator = any(each.find(exp.UDTF, exp.Explode) is not None for each in query.expressions)
+    return "explode() among its columns: write LATERAL VIEW" if has_generator else None

@@ -94,13 +94,10 @@ def continuing(
             checkpoints.drop_used_starts()
 
 
-def accept(
-    pipeline: Pipeline, checkpoints: Checkpoints, cluster: Cluster, say: Callable[[str], None],
-    *, is_one_pass: bool | None = None,  # how the realtime engine runs it, if that is known
-) -> None:  # fmt: skip
+def accept(pipeline: Pipeline, checkpoints: Checkpoints, cluster: Cluster, say: Callable[[str], None]) -> None:
     """Checks the definition against the checkpoint's fingerprints, and stores its own."""
     before = checkpoints.definition()
-    now = fingerprints_of(as_recorded(pipeline, before), cluster, is_one_pass=is_one_pass)
+    now = fingerprints_of(as_recorded(pipeline, before), cluster)
     begun = checkpoints.begun()
     if before is not None:
         if begun and before.pipeline not in {None, pipeline.name}:
@@ -116,7 +113,7 @@ def accept(
     checkpoints.store_definition(merge(before, now))
 
 
-def fingerprints_of(pipeline: Pipeline, cluster: Cluster, *, is_one_pass: bool | None = None) -> Fingerprints:
+def fingerprints_of(pipeline: Pipeline, cluster: Cluster) -> Fingerprints:
     """The fingerprints of a pipeline; clusters are identified by id, because their addresses may change."""
     clusters = {} if cluster.id is None else {pipeline.bootstrap_servers: cluster.id}
     for source in pipeline.sources:
@@ -126,7 +123,7 @@ def fingerprints_of(pipeline: Pipeline, cluster: Cluster, *, is_one_pass: bool |
             if servers not in {*clusters, pipeline.bootstrap_servers}:
                 clusters[servers] = cluster_id(servers, {**pipeline.kafka, **origin.kafka})
     defaults = defaults_for(pipeline.master, pipeline.spark)
-    return Reader(pipeline, build_graph(pipeline), defaults, clusters, is_one_pass=is_one_pass).read()
+    return Reader(pipeline, build_graph(pipeline), defaults, clusters).read()
 
 
 def cluster_id(servers: str, settings: Mapping[str, str]) -> str:

@@ -242,12 +242,7 @@ def start_streams(
     if pipeline.engine is Engine.REALTIME:
         start = starts.get(REALTIME_FLOW)
         begun = dataclasses.replace(pipeline, sources=tuple(source_at(each, start) for each in pipeline.sources))
-
-        def accept_reads(*, is_one_pass: bool) -> None:
-            checkpoints = Checkpoints(pipeline, files_of(session, pipeline))
-            accept(pipeline, checkpoints, cluster, callbacks.say, is_one_pass=is_one_pass)
-
-        return RealtimeEngine(session, begun, cluster, callbacks.report, accept_reads).start()
+        return RealtimeEngine(session, begun, cluster, callbacks.report).start()
     analysed = with_analysed_functions(session, pipeline)
     if analysed is not pipeline:  # the state of Python steps is known now, and may not be that of the checkpoint
         accept(analysed, Checkpoints(analysed, files_of(session, analysed)), cluster, callbacks.say)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.expectations import Violations
-from odradek.pipelines.spark.hidden_columns import REJECTED, VIOLATED
-from odradek.pipelines.spark.records import OBSERVED, checked_name, read_name, unparsed_name, written_name
+from odradek.pipelines.spark.hidden_columns import REJECTED
+from odradek.pipelines.spark.records import OBSERVED, unparsed_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
-    from odradek.pipelines.definition.model import Expectation, Sink, Step
-
-ROWS = "count(1)"
+    from odradek.pipelines.definition.model import Expectation, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,38 +29,12 @@ class Count:
     step: str = ""
     expectation: Expectation | None = None
     sink: str | None = None
-    is_of_all: bool = False  # all records of a source, or all rows of a step with expectations
-
-
-class Counting(Protocol):
-    """A query that observes counts."""
-
-    @property
-    def counts(self) -> tuple[Count, ...]: ...
+    is_of_all: bool = False  # all rows of a step with expectations
 
 
 def unparsed_counts(source: str) -> tuple[Count, ...]:
     """Of the decoded records of a source."""
     return (Count(unparsed_name(source), f"count({REJECTED})"),)
-
-
-def record_counts(source: str) -> tuple[Count, ...]:
-    """Of the decoded records of a source, all of them included."""
-    return (Count(read_name(source), ROWS, is_of_all=True), *unparsed_counts(source))
-
-
-def expectation_counts(step: Step) -> tuple[Count, ...]:
-    """Of the judged rows of a step."""
-    unmet = [
-        Count(unmet_name(step, each), f"count_if(({VIOLATED} & {1 << number}L) != 0)", step.name, each)
-        for number, each in enumerate(step.expectations)
-    ]
-    return (Count(checked_name(step.name), ROWS, step.name, is_of_all=True), *unmet)
-
-
-def written_counts(sink: Sink) -> tuple[Count, ...]:
-    """Of the rows of a sink."""
-    return (Count(written_name(sink.name), ROWS, sink=sink.name),)
 
 
 def unmet_name(step: Step, expectation: Expectation) -> str:
@@ -78,19 +50,9 @@ def observing(frame: DataFrame, counts: Sequence[Count], name: str = OBSERVED) -
     return frame.observe(name, first, *others)
 
 
-def read_rows(counts: Iterable[Count], observed: Mapping[str, int]) -> int | None:
-    """The records of all sources; None if the query does not count them."""
-    names = [each.name for each in counts if is_of_source(each) and each.is_of_all]
-    return sum(observed.get(name) or 0 for name in names) if names else None
-
-
 def unparsed_rows(counts: Iterable[Count], observed: Mapping[str, int]) -> int:
     """The records that failed to parse."""
-    return sum(observed.get(each.name) or 0 for each in counts if is_of_source(each) and not each.is_of_all)
-
-
-def is_of_source(count: Count) -> bool:
-    return not count.step and count.sink is None
+    return sum(observed.get(each.name) or 0 for each in counts if not each.step and each.sink is None)
 
 
 def observed_violations(counts: Sequence[Count], observed: Mapping[str, int]) -> tuple[Violations, ...]:

@@ -76,11 +76,6 @@ def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:
     return generated.withColumns({PARSED: F.col(f"{PARSED}.value"), REJECTED: F.col(f"{PARSED}.reason")})
 
 
-def read_name(source: str) -> str:
-    """The name of an observed count of the records of a source."""
-    return f"read {source}"
-
-
 def unparsed_name(source: str) -> str:
     """The name of an observed count of records that failed to parse."""
     return f"rejected {source}"

@@ -6,49 +6,28 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import TopicOrigin
-from odradek.pipelines.planning.realtime_branches import outputs_of, root_of
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.private_names import PROCESSORS, or_plainly, private
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from odradek.pipelines.definition.model import Pipeline, Source
+    from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.spark.topics import Cluster
 
 LOCAL_MASTER = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?")
 
 
 def local_threads(pipeline: Pipeline, cluster: Cluster) -> int:
-    """Enough threads for this pipeline, in one pass or in branches, and one more."""
-    return max(os.cpu_count() or 1, branch_tasks(pipeline, cluster) + 1)
+    """Enough threads for this pipeline, and one more."""
+    return max(os.cpu_count() or 1, tasks_of(pipeline, cluster) + 1)
 
 
-def pass_tasks(pipeline: Pipeline, cluster: Cluster) -> int:
-    """The tasks of a pipeline that runs in one pass: each partition of its streams is read once."""
-    return sum(partitions_by_source(pipeline, cluster).values())
-
-
-def branch_tasks(pipeline: Pipeline, cluster: Cluster) -> int:
-    """The tasks of a pipeline whose outputs are branches: each branch reads each partition of its streams."""
-    partitions = partitions_by_source(pipeline, cluster)
-    graph = build_graph(pipeline)
-    roots = map(root_of, outputs_of(pipeline, graph))
-    return sum(partitions.get(name, 0) for root in roots for name in graph.upstream(root))
-
-
-def partitions_by_source(pipeline: Pipeline, cluster: Cluster) -> dict[str, int]:
-    """The partitions of each stream of topics at the start."""
-    return {
-        source.name: sum(cluster.at(origin).partitions.get(topic, 1) for topic in cluster.topics_of(origin))
-        for source, origin in streams_of_topics(pipeline)
-    }
-
-
-def streams_of_topics(pipeline: Pipeline) -> list[tuple[Source, TopicOrigin]]:
-    return [(each, each.origin) for each in pipeline.sources if each.is_stream and isinstance(each.origin, TopicOrigin)]
+def tasks_of(pipeline: Pipeline, cluster: Cluster) -> int:
+    """The tasks of a pipeline: one for each partition of its stream at the start."""
+    origins = [each.origin for each in pipeline.sources if each.is_stream and isinstance(each.origin, TopicOrigin)]
+    return sum(cluster.at(each).partitions.get(topic, 1) for each in origins for topic in cluster.topics_of(each))
 
 
 def check_threads(pipeline: Pipeline, tasks: int, master: str, processors: int) -> None:

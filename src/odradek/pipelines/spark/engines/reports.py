@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from odradek.pipelines.spark.observed_counts import observed_violations, read_rows, unparsed_rows, written_rows
+from odradek.pipelines.spark.observed_counts import observed_violations, unparsed_rows, written_rows
 from odradek.pipelines.spark.progress import BatchReport
 from odradek.pipelines.spark.recent_progress import NO_BATCH, progress_after
 from odradek.pipelines.spark.records import OBSERVED, unparsed_name, written_name
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from odradek.pipelines.planning.flow import Flow
-    from odradek.pipelines.spark.observed_counts import Counting
+    from odradek.pipelines.spark.one_pass.passing import Pass
 
 ASK_EVERY_S = 0.5
 
@@ -31,7 +31,7 @@ ASK_EVERY_S = 0.5
 class Reports:
     """The reports of flows whose query observes counts, as in one pass; others report from `foreachBatch`."""
 
-    def __init__(self, passes: Mapping[str, Counting], report: Callable[[BatchReport], None]) -> None:
+    def __init__(self, passes: Mapping[str, Pass], report: Callable[[BatchReport], None]) -> None:
         self._passes = passes
         self._report = report
         self._counting: dict[str, Flow] = {}
@@ -97,8 +97,6 @@ class Reports:
         if flow in self._files:
             written[self._files[flow]] = observed.get(written_name(self._files[flow])) or 0
         seconds = progress.batchDuration / 1000
-        read = read_rows(counts, observed)
-        rows = progress.numInputRows if read is None else read
         rejected = unparsed_rows(counts, observed) + unparsed
         violations = observed_violations(counts, observed)
-        return BatchReport(flow, progress.batchId, rows, rejected, violations, seconds, written)
+        return BatchReport(flow, progress.batchId, progress.numInputRows, rejected, violations, seconds, written)
