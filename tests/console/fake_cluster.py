@@ -162,7 +162,7 @@ class FakeCluster:
             case ListOffsetsRequest():
                 return ListOffsetsResponse(topics=[self._offsets(each) for each in request.topics])
             case ApiVersionsRequest():
-                served: list[type[Request]] = [DescribeClusterRequest]
+                served: list[type[Request]] = [DescribeClusterRequest, DescribeLogDirsRequest]
                 served += [DescribeBrokerMetricsRequest] if self.serves_metrics else []
                 served += [DescribeQuorumRequest] if self.quorum_leader is not None else []
                 return ApiVersionsResponse(

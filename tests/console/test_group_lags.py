@@ -12,7 +12,6 @@ from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
 from odradek.admin.cluster_state import PartitionState, read_state
 from odradek.admin.groups import (
-    GroupMember,
     PartitionLag,
     read_committed_offsets,
     read_committed_offsets_of,
@@ -20,12 +19,10 @@ from odradek.admin.groups import (
 )
 from odradek.admin.offsets import LATEST, read_offsets
 from odradek.console.cluster import groups
-from odradek.console.cluster.groups import MOST_LISTED, WideGroups, summarize_lags
+from odradek.console.cluster.groups import MOST_LISTED, summarize_lags
 from odradek.console.cluster.watch import LAGS_S, Round, pause_s
 from odradek.console.models import Series
 from odradek.console.views.groups import group_row, last_value
-from tests.console.conftest import Visitor, running_console
-from tests.console.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +66,7 @@ def test_ends_are_read_after_the_committed_offsets(monkeypatch: pytest.MonkeyPat
     state: Any = SimpleNamespace(
         brokers={}, partitions=[PartitionState("t", index, 1, (1,), (1,)) for index in range(3)]
     )
-    assert groups.read_group_lags(requests, state, 4) == ({"behind": 20_000}, {})
+    assert groups.read_group_lags(requests, state, 4) == {"behind": 20_000}
     assert calls == [names[:4], "ends"]
 
 
@@ -171,54 +168,3 @@ def test_objects_are_made_for_listed_partitions_only(monkeypatch: pytest.MonkeyP
     ends = {(f"t-{topic}", index): 1 for topic in range(1000) for index in range(10)}
     assert summarize_lags(dict.fromkeys(ends, 0), ends, {}).lag == len(ends)
     assert len(made) == MOST_LISTED
-
-
-def test_known_lags_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    member = GroupMember("ann", "ann", "host", None, (FIRST,))
-    group = groups.GroupState("g", "Stable", "classic", "range", "kafka:9092", [member])
-    monkeypatch.setattr(groups, "read_group", lambda _cluster, _name: group)
-    monkeypatch.setattr(groups, "add_time_lags", lambda _cluster, lags: set(lags[0].topic))
-    for reader in ("read_committed_offsets", "read_ends", "last_ends"):
-        monkeypatch.setattr(groups, reader, lambda *_: pytest.fail("the lags are known"))
-    known = summarize_lags({FIRST: 5, SECOND: 5}, {FIRST: 7, SECOND: 5}, {})
-    nothing: Any = None
-    described = groups.describe_group(nothing, nothing, "g", known)
-    assert [each.member for each in described.lags.listed] == [member, None]
-    assert [each.member for each in known.listed] == [None, None]
-
-
-def test_lags_that_were_read_before_a_change_are_not_shown() -> None:
-    wide = WideGroups()
-    old, new = (summarize_lags({FIRST: offset}, {FIRST: 9}, {}) for offset in (1, 2))
-    wide.begin_reading()
-    wide.end_reading({"g": old})
-    assert wide.get("g") is old
-    wide.begin_reading()
-    wide.forget("g")
-    assert wide.get("g") is None
-    wide.end_reading({"g": old})  # it may have read the offsets before the change
-    assert wide.get("g") is None
-    wide.begin_reading()
-    assert wide.get("g") is None
-    wide.end_reading({"g": new})
-    assert wide.get("g") is new
-
-
-def test_a_page_of_a_group_with_many_partitions_reads_no_offsets(
-    bootstrap_server: str, new_name: Callable[[], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topic, name = new_name(), new_name()
-    Cluster(bootstrap_server, {}).create_topic(topic, MOST_LISTED + 10)
-    commit(bootstrap_server, name, *(TopicPartition(topic, index, 0) for index in range(MOST_LISTED + 10)))
-    with running_console(bootstrap_server) as address:
-        visitor = Visitor(address)
-        path = f"/group?name={name}"
-        wait_for(lambda: "s ago." in visitor.get(path).text)
-        with monkeypatch.context() as patch:
-            patch.setattr(groups, "read_committed_offsets", lambda *_: pytest.fail("offsets are read"))
-            page = visitor.get(f"{path}&page=2")
-        assert page.status == 200
-        assert "51–100 of 500" in page.text
-        assert "The 500 partitions with the largest lag, of 510; read" in page.text
-        visitor.post(f"/group/reset?{path.partition('?')[2]}", {"plan": "[]"})
-        assert "with the largest lag, of 510." in visitor.get(path).text  # as after a change: they are read anew

@@ -9,7 +9,7 @@ import pytest
 from odradek.admin.cluster import Cluster
 from odradek.console.cluster.connection import cluster_of_token, cluster_of_user
 from odradek.console.context import Threads
-from odradek.console.login.logins import UNWATCHED_S, Identities, Logins, TooManyIdentities
+from odradek.console.login.logins import UNWATCHED_S, Identities, Logins, TooManyLogins
 from odradek.console.settings import ConsoleSettings, SaslLogin
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def test_sessions_of_an_identity_share_its_watch_until_the_last_ends(identities:
 def test_identities_are_bounded(identities: Identities) -> None:
     for user in ("ann", "ben", "cid"):
         open_console(identities, user, "x")
-    with pytest.raises(TooManyIdentities):
+    with pytest.raises(TooManyLogins):
         open_console(identities, "dora", "x")
     open_console(identities, "ann", "x")
     identities.close(opened[1])
@@ -134,6 +134,6 @@ def test_tokens_of_one_user_do_not_keep_others_out(logins: Logins) -> None:
     for user in ("ben", "cid"):
         assert begin(logins, user, "token")
     assert [logins.sessions.find(each) is not None for each in own] == [False, False, True]
-    with pytest.raises(TooManyIdentities):
+    with pytest.raises(TooManyLogins):
         begin(logins, "dora", "token")
     assert logins.sessions.find(own[2])

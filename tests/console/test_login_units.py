@@ -19,7 +19,7 @@ from odradek.console.login.attempts import (
     LoginAttempts,
     network_of,
 )
-from odradek.console.login.logins import Session, Sessions, TooManySessions, is_open, local_path
+from odradek.console.login.logins import Session, Sessions, TooManyLogins, is_open, local_path
 from odradek.console.login.oidc import (
     MOST_PENDING,
     MOST_PENDING_OF_ADDRESS,
@@ -29,7 +29,7 @@ from odradek.console.login.oidc import (
     challenge_of,
     parse_provider,
 )
-from odradek.console.pages.forms import client_address
+from odradek.console.pages.requests import client_address
 from odradek.console.settings import ConsoleSettings
 
 MOST, MOST_OF_ONE, IDLE_S, LONGEST_S = 6, 2, 10.0, 40.0
@@ -65,7 +65,7 @@ class SessionsModel(RuleBasedStateMachine):
         others = len(self.live()) - len(own)
         kept = min(len(own), MOST_OF_ONE - 1)
         if others + kept >= MOST:
-            with pytest.raises(TooManySessions):
+            with pytest.raises(TooManyLogins):
                 self.sessions.begin(user, lambda: user, lifetime_s)
             self.model = {each: facts for each, facts in self.model.items() if each not in self.ended}
             return

@@ -8,9 +8,8 @@ import pytest
 
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState
-from odradek.admin.groups import GroupMember
 from odradek.admin.log_directories import Disks
-from odradek.console.cluster.groups import DescribedGroup, GroupState, LagSummary, PartitionLag
+from odradek.console.cluster.groups import LagSummary, PartitionLag
 from odradek.console.cluster.records import Reading
 from odradek.console.cluster.snapshot import (
     LogDirectory,
@@ -24,7 +23,7 @@ from odradek.console.models import Samples, Series
 from odradek.console.records.masking import mask, parse_rule
 from odradek.console.records.record import Record, parse_filter
 from odradek.console.views.figures import age, compact, moment, number, ranges, rate, setting_hint, size, sparkline
-from odradek.console.views.groups import MOST_TOPICS, assignment_text, group_view, trend_of
+from odradek.console.views.groups import MOST_TOPICS, assignment_text, trend_of
 from odradek.console.views.overview import overview
 from odradek.console.views.records import RecordRow, consume_command, decode, detail, one_line, row
 from odradek.console.views.topics import COLUMNS, list_topics, parse_query
@@ -109,24 +108,17 @@ def test_a_trend_compares_the_last_minutes(values: list[float | None], trend: st
 
 
 def test_the_lag_in_time_is_unknown_if_that_of_a_partition_behind_is() -> None:
-    group = GroupState("g", "Stable", "classic", "range", "kafka:9092")
     lags = [PartitionLag("t", 0, 10, 10, None, 0), PartitionLag("t", 1, 10, 100_000)]
-    described = DescribedGroup(group, LagSummary(2, 99_990, 0, 1, lags))
-    view = group_view(described, Series(1), 0.0)
-    assert (view.lags.lag, view.lags.time_lag_ms, view.lags.untimed) == (99_990, None, 1)
+    summary = LagSummary(2, 99_990, 0, 1, lags)
+    assert (summary.time_lag_ms, summary.untimed) == (None, 1)
     lags[1].time_lag_ms = 500
-    view = group_view(described, Series(1), 0.0)
-    assert (view.lags.time_lag_ms, view.lags.untimed) == (500, 0)
+    assert (summary.time_lag_ms, summary.untimed) == (500, 0)
 
 
 def test_members_are_shown_with_their_partitions() -> None:
     orders = [("orders", each) for each in (0, 1, 2, 4)]
-    ann = GroupMember("ann", "ann", "host", None, (*orders, ("payments", 2)))
-    ben = GroupMember("ben", "ben", "host", None, (("payments", 3),))
-    eve = GroupMember("eve", "eve", "host", None, ())
-    group = GroupState("g", "Stable", "classic", "range", "kafka:9092", [ann, ben, eve])
-    view = group_view(DescribedGroup(group), Series(1), 0.0)
-    assert view.assignments == {"ann": "orders 0–2, 4 · payments 2", "ben": "payments 3", "eve": ""}
+    assert assignment_text((*orders, ("payments", 2))) == "orders 0–2, 4 · payments 2"
+    assert assignment_text(()) == ""
 
 
 def test_of_an_assignment_with_many_topics_the_first_are_shown() -> None:

@@ -21,10 +21,10 @@ from odradek.console.cluster import groups
 from odradek.console.cluster import watch as watching
 from odradek.console.cluster.watch import ClusterWatch, PollingShare
 from odradek.console.models import Samples, Series
-from odradek.console.pages import forms
 from odradek.console.pages import overview as overview_page
+from odradek.console.pages import requests
 from odradek.console.views.figures import DASH
-from odradek.console.views.overview import CHARTS, broker_rows, columns, overview
+from odradek.console.views.overview import CHARTS, columns, overview
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
 from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -138,7 +138,7 @@ def test_a_controller_that_a_kraft_cluster_does_not_report_is_not_shown() -> Non
         with watched(cluster) as watch:
             for _ in range(3):
                 snapshot = watch.look_again()
-                assert not any(row.is_controller for row in broker_rows(snapshot))
+                assert snapshot.state.cluster.controller_id not in snapshot.state.brokers
                 tiles = {each.title: each for each in overview(snapshot, Samples(2), Series(2)).tiles}
                 assert tiles["Controller"][1:4] == (DASH, "not reported", "")
         asked = [api_key for broker in cluster.brokers for api_key in broker.requests]
@@ -232,7 +232,8 @@ def test_the_list_of_groups_says_how_old_its_lags_are(monkeypatch: pytest.Monkey
         assert '<td class="n">42</td>' in page
         assert "The lags were read" not in page
         monkeypatch.setattr(ClusterWatch, "lags_age_s", lambda _watch: 80.0)
-        monkeypatch.setattr(groups, "now_ms", lambda: int(time.time() * 1000) + 80_000)
+        later = SimpleNamespace(time=lambda: time.time() + 80)
+        monkeypatch.setattr("odradek.console.pages.groups.time", later)
         page = Visitor(address).get("/groups").text
         assert '<td class="n">42</td>' in page
         assert "The lags were read 1.3 min ago." in page
@@ -283,14 +284,14 @@ def test_the_watch_of_a_user_makes_no_rounds_while_nobody_looks() -> None:
 
 def test_an_open_stream_of_samples_keeps_the_watch_from_pausing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The panel of the overview is not polled while it has the focus; the charts are drawn nevertheless."""
-    monkeypatch.setattr(forms, "POLL_S", 0.02)
+    monkeypatch.setattr(requests, "POLL_S", 0.02)
 
     async def is_disconnected() -> bool:
         return False
 
     async def read_samples(watch: ClusterWatch, wanted: int) -> None:
         console = SimpleNamespace(is_stopping=False, watch=watch, update_page=lambda events: events)
-        request: Any = SimpleNamespace(is_disconnected=is_disconnected, state=SimpleNamespace(console=console))
+        request: Any = SimpleNamespace(is_disconnected=is_disconnected, console=console)
         response: Any = await overview_page.stream(request)
         async with asyncio.timeout(20):
             async for _event in response.body_iterator:

@@ -17,13 +17,13 @@ from odradek.console.cluster.records import NoSuchRecord
 from odradek.console.cluster.watch import ClusterWatch
 from odradek.console.context import Console, Threads, TooManyStreams, console_of, has_console
 from odradek.console.login.logins import Gate, Logins
-from odradek.console.pages import PAGES
-from odradek.console.pages.forms import Forbidden
+from odradek.console.pages import ROUTES
+from odradek.console.pages.requests import Forbidden
 from odradek.console.pages.rigs import has_rigs
 from odradek.console.pages.topics import MissingTopic
 from odradek.console.views.figures import FormError
 from odradek.console.views.overview import state_notice
-from odradek.console.web.rendering import Assets, Renderer, read_assets, render, version_of
+from odradek.console.web.rendering import Assets, Renderer, read_assets, renderer_of, version_of
 from odradek.console.web.safety import Safety, Tokens
 from odradek.conventions.failures import Failure
 
@@ -89,7 +89,7 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
                 console.stop_watches()
 
     app = Starlette(
-        routes=[*(route for page in PAGES for route in page.ROUTES), Route("/assets/{path:path}", Assets(assets).show)],
+        routes=[*ROUTES, Route("/assets/{path:path}", Assets(assets).show)],
         middleware=[
             Middleware(
                 Safety,
@@ -119,7 +119,8 @@ def _state_notice(request: Request) -> str:
 async def _show_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if isinstance(error, MissingTopic):
-        return render(request, "topic_missing.html", 404, section="topics", text=error.detail, missing=error)
+        fields = {"section": "topics", "text": error.detail, "missing": error}
+        return renderer_of(request).page(request, "topic_missing.html", 404, **fields)
     has_detail = error.detail != HTTPStatus(error.status_code).phrase
     text = error.detail if has_detail else MESSAGES.get(error.status_code, error.detail)
     return _error_page(request, error.status_code, text)
@@ -133,4 +134,4 @@ async def _show_failure(request: Request, error: Exception) -> Response:
 
 
 def _error_page(request: Request, status: int, text: str) -> Response:
-    return render(request, "error.html", status, section="", code=status, text=text)
+    return renderer_of(request).page(request, "error.html", status, section="", code=status, text=text)

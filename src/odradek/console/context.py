@@ -7,9 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from odradek.console.cluster.topic_watches import PipelineWatch, RigWatch
+from odradek.console.web.safety import AbortedResponse
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
     from concurrent.futures import Future
 
     from starlette.requests import Request
@@ -25,6 +27,8 @@ STREAMS_OF_SESSION = 6  # of these, so that one user leaves some to the others
 PAGE_STREAMS = 100  # of pages that update themselves: half of all connections
 PAGE_STREAMS_OF_SESSION = 20
 CALL_TIMEOUT_S = 30.0
+TOO_MANY_STREAMS = f"{STREAMS} tails, searches and exports are running; close one of them, and try again"
+TOO_MANY_PAGES = "too many pages are open; close one of them, and try again"
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,6 +38,28 @@ class TooManyStreams(Exception):
     """The console runs as many tails, searches and exports, or updates as many pages, as it allows."""
 
 
+class Slots:
+    """Limits what runs at the same time: of one session, and of all sessions, which share `total`."""
+
+    def __init__(self, most: int, refusal: str, total: Slots | None = None) -> None:
+        self._most = most
+        self._refusal = refusal
+        self._total = total
+        self._running = 0
+
+    def check(self) -> None:
+        """TooManyStreams if as many run as are allowed."""
+        if self._total is not None:
+            self._total.check()
+        if self._running >= self._most:
+            raise TooManyStreams(self._refusal)
+
+    def count(self, change: int) -> None:
+        self._running += change
+        if self._total is not None:
+            self._total.count(change)
+
+
 class Threads:
     """The threads of the process: all users share them."""
 
@@ -41,8 +67,8 @@ class Threads:
         self.calls = ThreadPoolExecutor(CALLS, "console-call")
         self.streams = ThreadPoolExecutor(STREAMS, "console-stream")
         self.renewals = ThreadPoolExecutor(RENEWALS, "console-renewal")
-        self.running_streams = 0
-        self.page_streams = 0
+        self.stream_slots = Slots(STREAMS, TOO_MANY_STREAMS)
+        self.page_slots = Slots(PAGE_STREAMS, TOO_MANY_PAGES)
         self.is_stopping = False
 
     def are_stopping(self) -> bool:
@@ -54,9 +80,8 @@ class Threads:
 
     def stop(self) -> None:
         self.is_stopping = True
-        self.calls.shutdown(wait=False, cancel_futures=True)
-        self.streams.shutdown(wait=False, cancel_futures=True)
-        self.renewals.shutdown(wait=False, cancel_futures=True)
+        for pool in (self.calls, self.streams, self.renewals):
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Console:
@@ -79,9 +104,10 @@ class Console:
         self.pipelines = pipelines or PipelineWatch(cluster)  # these start with the first page that shows them
         self.rigs = rigs or RigWatch(cluster, settings.decode_and_mask)
         self._threads = threads or Threads()
-        self._most_streams = most_streams
-        self._running_streams = 0
-        self._page_streams = 0
+        # Without a login all browsers share this console.
+        most_pages = PAGE_STREAMS if settings.login is None else PAGE_STREAMS_OF_SESSION
+        self._stream_slots = Slots(most_streams, TOO_MANY_STREAMS, self._threads.stream_slots)
+        self._page_slots = Slots(most_pages, TOO_MANY_PAGES, self._threads.page_slots)
         self._is_closed = False
         cluster.is_stopped = self._threads.are_stopping  # sessions of a user share it
 
@@ -118,37 +144,42 @@ class Console:
 
     def start_stream(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
         """Run a function that ends when its reader goes away; TooManyStreams when as many run as are allowed."""
-        if self._threads.running_streams >= STREAMS or self._running_streams >= self._most_streams:
-            raise TooManyStreams(f"{STREAMS} tails, searches and exports are running; close one of them, and try again")
-        self._threads.running_streams += 1
-        self._running_streams += 1
+        self._stream_slots.check()
+        self._stream_slots.count(1)
         future = asyncio.get_running_loop().run_in_executor(self._threads.streams, function)
-        future.add_done_callback(self._end_stream)
+
+        def end(future: asyncio.Future[Any]) -> None:
+            self._stream_slots.count(-1)
+            if not future.cancelled():
+                future.exception()  # a stream reports its failure to its reader
+
+        future.add_done_callback(end)
         return future
 
-    def _end_stream(self, future: asyncio.Future[Any]) -> None:
-        self._threads.running_streams -= 1
-        self._running_streams -= 1
-        if not future.cancelled():
-            future.exception()  # a stream reports its failure to its reader
+    def stream(self, chunks: Iterator[bytes], on_end: Callable[[], None]) -> AsyncIterator[bytes]:
+        """What a generator that blocks yields, each step on a thread. TooManyStreams when too many run."""
+        self._stream_slots.check()
+        return _counted(self._stream_slots, self._stream(chunks, on_end))
+
+    async def _stream(self, chunks: Iterator[bytes], on_end: Callable[[], None]) -> AsyncIterator[bytes]:
+        """AbortedResponse, so that the browser reports a failed download, unless all that was read has been sent."""
+        loop = asyncio.get_running_loop()
+        try:
+            while not self.is_stopping:
+                chunk = await loop.run_in_executor(self._threads.streams, next, chunks, None)
+                if chunk is None:
+                    return
+                yield chunk
+        except Failure as failure:
+            raise AbortedResponse(failure.message) from None
+        finally:
+            on_end()
+        raise AbortedResponse("the console or the session has ended")
 
     def update_page(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """The same events, of a page that updates itself; TooManyStreams when as many run as are allowed."""
-        # Without a login all browsers share this console.
-        most = PAGE_STREAMS if self.settings.login is None else PAGE_STREAMS_OF_SESSION
-        if self._threads.page_streams >= PAGE_STREAMS or self._page_streams >= most:
-            raise TooManyStreams("too many pages are open; close one of them, and try again")
-        return self._count_page(events)
-
-    async def _count_page(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        self._threads.page_streams += 1
-        self._page_streams += 1
-        try:
-            async for each in events:
-                yield each
-        finally:
-            self._threads.page_streams -= 1
-            self._page_streams -= 1
+        self._page_slots.check()
+        return _counted(self._page_slots, events)
 
     def close(self) -> None:
         """End the streams of this session."""
@@ -159,6 +190,15 @@ class Console:
         self.watch.stop(wait=wait)
         self.pipelines.stop()
         self.rigs.stop()
+
+
+async def _counted(slots: Slots, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    slots.count(1)
+    try:
+        async for each in events:
+            yield each
+    finally:
+        slots.count(-1)
 
 
 def console_of(request: Request) -> Console:

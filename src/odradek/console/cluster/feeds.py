@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections.abc import Callable
@@ -44,9 +43,8 @@ MOST_SCANNED = 5_000_000
 SEARCH_S = 120.0
 EXPORT_RECORDS = 100_000
 EXPORT_BYTES = 512 * 1024 * 1024
-CHUNK_BYTES = 256 * 1024  # a queue of chunks is bounded in bytes by their size
+CHUNK_BYTES = 256 * 1024
 EXPORT_S = 600.0
-Chunks = queue.Queue["bytes | ExportEnd"]
 
 
 class Taken(NamedTuple):
@@ -232,42 +230,24 @@ def _matching_rows(batch: Sequence[Record], decode_and_mask: DecodeAndMask, want
     return [cut_to_row(record) for record in _matching(batch, decode_and_mask, wanted)]
 
 
-class ExportEnd(NamedTuple):
-    """`failure` is empty at the end of an export that has not failed."""
-
-    failure: str = ""
-
-
 def export(
     cluster: Cluster,
     reading: Reading,
     decode_and_mask: DecodeAndMask,
     wanted: RecordFilter,
-    chunks: Chunks,
     is_stopped: Callable[[], bool],
-) -> None:
-    """Put JSON lines into the queue, and the end. A slow browser makes the reading slow. An export that lacks records
-    ends with a line that gives the reason."""
-
-    def put(chunk: bytes | ExportEnd) -> None:
-        while not is_stopped():
-            try:
-                chunks.put(chunk, timeout=0.5)
-                return
-            except queue.Full:
-                continue
-
+) -> Iterator[bytes]:
+    """JSON lines, in chunks. An export that lacks records ends with a line that gives the reason; Failure if it has
+    failed."""
     written = 0
-    failure = ""
     try:
         for chunk, records in _chunks(cluster, reading, decode_and_mask, wanted, is_stopped):
-            put(chunk)
+            yield chunk
             written += records
     except Exception as error:
         failure = trouble_of(error)
-    if failure:
-        put(incomplete_line(failure, written))
-    put(ExportEnd(failure))
+        yield incomplete_line(failure, written)
+        raise Failure(f"export: {failure}") from error
 
 
 def _batches(

@@ -5,8 +5,7 @@ A group may have committed offsets in all partitions of a cluster: objects are m
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -60,7 +59,6 @@ class LagSummary:
     unknown: int = 0  # partitions whose end is not known
     behind: int = 0  # partitions with unread records
     listed: Sequence[PartitionLag] = ()  # all, or those that need attention: with an unknown end, then the largest lags
-    read_at_s: float | None = None  # by the monotonic clock, if it was read before the page was requested
 
     @property
     def untimed(self) -> int:
@@ -73,18 +71,11 @@ class LagSummary:
         """The longest of all partitions, if it is known of all that are behind."""
         return None if self.untimed else longest_time_lag(self.listed)
 
-    def with_owners(self, members: Sequence[GroupMember]) -> LagSummary:
-        """The same lags, in objects of its own, with the members that have the partitions."""
-        owners = {key: member for member in members for key in member.assignment}
-        rows = [replace(each, member=owners.get((each.topic, each.partition))) for each in self.listed]
-        return replace(self, listed=rows)
-
 
 def summarize_lags(
     committed: Mapping[Key, int | None],
     ends: Mapping[Key, int],
     failures: Mapping[Key, str],
-    read_at_s: float | None = None,
 ) -> LagSummary:
     """`failures` say why the ends of some of these partitions are not known; partitions that do not exist have neither
     an end nor a failure."""
@@ -104,45 +95,16 @@ def summarize_lags(
         len(failures),
         sum(map(bool, lags.values())),
         [PartitionLag(*key, committed[key], ends.get(key), failure=failures.get(key, "")) for key in listed],
-        read_at_s,
     )
 
 
-class WideGroups:
-    """The lags of groups with more partitions than a page lists, of the last time that the watch has read them.
-    The caller holds a lock."""
-
-    def __init__(self) -> None:
-        self._found: Mapping[str, LagSummary] = {}
-        self._changed: set[str] = set()  # groups whose offsets were changed since the reading began
-
-    def get(self, name: str) -> LagSummary | None:
-        return None if name in self._changed else self._found.get(name)
-
-    def begin_reading(self) -> None:
-        self._found = {name: each for name, each in self._found.items() if name not in self._changed}
-        self._changed.clear()
-
-    def end_reading(self, found: Mapping[str, LagSummary]) -> None:
-        self._found = found
-
-    def forget(self, name: str) -> None:
-        """The offsets of the group were changed: a reading that has begun may have the old ones."""
-        self._changed.add(name)
-
-
-class GroupLags(NamedTuple):
-    totals: dict[str, int]  # records that groups have not read; without groups with a partition whose end is not known
-    wide: dict[str, LagSummary]  # of groups with more partitions than a page lists
-
-
-def read_group_lags(requests: BrokerRequests, state: ClusterState, limit: int) -> GroupLags:
-    """The lags of the first `limit` groups that have committed offsets."""
+def read_group_lags(requests: BrokerRequests, state: ClusterState, limit: int) -> dict[str, int]:
+    """The records that the first `limit` groups with committed offsets have not read. Groups with a partition whose end
+    is not known are left out."""
     try:
         names = [each.name for each in groups.list_groups(requests)[0]][:limit]
     except Failure:
-        return GroupLags({}, {})  # a cluster may refuse to list groups, and answer the rest
-    read_at_s = time.monotonic()
+        return {}  # a cluster may refuse to list groups, and answer the rest
     committed = read_committed_offsets_of(requests, names)
     wanted = {key for offsets in committed.values() for key in offsets}
     partitions = [each for each in state.partitions if (each.topic, each.index) in wanted]
@@ -150,14 +112,7 @@ def read_group_lags(requests: BrokerRequests, state: ClusterState, limit: int) -
     ends = read_offsets_of(requests, state.brokers, partitions, LATEST)
     existing = {(each.topic, each.index) for each in partitions}
     lags = {name: unread_records(offsets, ends, existing) for name, offsets in committed.items() if offsets}
-    totals = {name: lag for name, lag in lags.items() if lag is not None}
-    failures = failures_of(partitions, ends)
-    wide = {
-        name: summarize_lags(offsets, ends, {key: failures[key] for key in failures if key in offsets}, read_at_s)
-        for name, offsets in committed.items()
-        if len(offsets) > MOST_LISTED
-    }
-    return GroupLags(totals, wide)
+    return {name: lag for name, lag in lags.items() if lag is not None}
 
 
 def failures_of(partitions: Iterable[PartitionState], ends: Mapping[Key, int]) -> dict[Key, str]:
@@ -248,24 +203,21 @@ def _members_of(cluster: Cluster, names: Sequence[str]) -> dict[str, Sequence[Gr
     return {name: group.members for name, group in described.items() if not isinstance(group, Failure)}
 
 
-def describe_group(cluster: Cluster, snapshot: Snapshot, name: str, known: LagSummary | None = None) -> DescribedGroup:
-    """Without Read on its topics the lag has no time, and without Describe on them there is none.
-
-    If lags are `known`, nothing is read of the partitions that are not behind: a group may have 100,000 of them.
-    """
+def describe_group(cluster: Cluster, snapshot: Snapshot, name: str) -> DescribedGroup:
+    """Without Read on its topics the lag has no time, and without Describe on them there is none."""
     with needs("Describe", f"group {name}"):
         group = read_group(cluster, name)
-        if known is None:
-            committed = read_committed_offsets(cluster.requests, name)
-    if known is None:
-        partitions = partitions_of(group, committed)
-        try:
-            is_small = len(partitions) <= MOST_LOOKED_UP
-            ends, failures = read_ends(cluster, partitions) if is_small else last_ends(snapshot, partitions)
-        except NotAuthorized:
-            return DescribedGroup(group, denial="not allowed: the lag needs Describe on the topics of the group")
-        known = summarize_lags(dict.fromkeys(partitions) | committed, ends, failures)
-    lags = known.with_owners(group.members)
+        committed = read_committed_offsets(cluster.requests, name)
+    partitions = partitions_of(group, committed)
+    try:
+        is_small = len(partitions) <= MOST_LOOKED_UP
+        ends, failures = read_ends(cluster, partitions) if is_small else last_ends(snapshot, partitions)
+    except NotAuthorized:
+        return DescribedGroup(group, denial="not allowed: the lag needs Describe on the topics of the group")
+    lags = summarize_lags(dict.fromkeys(partitions) | committed, ends, failures)
+    owners = {key: member for member in group.members for key in member.assignment}
+    for each in lags.listed:
+        each.member = owners.get((each.topic, each.partition))
     denied = add_time_lags(cluster, lags.listed) if lags.behind <= MOST_TIMED else set()
     return DescribedGroup(
         group, lags, "not allowed: the lag in time needs Read on the topics of the group" if denied else ""
@@ -283,15 +235,11 @@ def last_ends(snapshot: Snapshot, keys: Collection[Key]) -> tuple[dict[Key, int]
 def plan_reset(cluster: Cluster, name: str, goal: ResetGoal) -> list[Move]:
     """Before and after of each partition. Failure while the group has active members."""
     with needs("Describe", f"group {name} and on its topics"):
-        return _plan_reset(cluster, name, goal)
-
-
-def _plan_reset(cluster: Cluster, name: str, goal: ResetGoal) -> list[Move]:
-    before = committed_offsets(cluster, name, is_new_allowed=bool(goal.topics))
-    keys = choose_partitions(cluster, goal.topics, before)
-    if not keys:
-        raise Failure(f"group {name} has no committed offsets; name a topic")
-    return plan_moves(cluster, before, keys, Goal(goal.way, goal.number))
+        before = committed_offsets(cluster, name, is_new_allowed=bool(goal.topics))
+        keys = choose_partitions(cluster, goal.topics, before)
+        if not keys:
+            raise Failure(f"group {name} has no committed offsets; name a topic")
+        return plan_moves(cluster, before, keys, Goal(goal.way, goal.number))
 
 
 def apply_reset(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
@@ -302,7 +250,3 @@ def apply_reset(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
 def delete_group(cluster: Cluster, name: str) -> None:
     with needs("Delete", f"group {name}"):
         groups.delete_group(cluster.requests, name)
-
-
-def now_ms() -> int:
-    return int(time.time() * 1000)

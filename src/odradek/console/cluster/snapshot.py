@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
+from odradek.admin.broker_requests import KnownBroker
 from odradek.admin.cluster_state import BrokerCounts, ClusterState, PartitionState
 from odradek.admin.log_directories import Disks, LogDirectory
 from odradek.console.cluster.traffic import values_between
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from odradek.console.cluster.traffic import BrokerLoad, Traffic
 
-__all__ = ["ClusterState", "LogDirectory", "PartitionState"]
+__all__ = ["ClusterState", "KnownBroker", "LogDirectory", "PartitionState"]
 
 MOST_PROBLEMS = 50
 Key = tuple[str, int]  # topic, partition

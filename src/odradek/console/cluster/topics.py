@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin import topics
 from odradek.admin.cluster_state import read_state
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
 
 __all__ = ["Move", "Setting"]
-
-Targets = dict[tuple[str, int], tuple[int, ...]]
 
 
 def create_topic(
@@ -104,14 +102,23 @@ def plan_moves(cluster: Cluster, goal: MoveGoal) -> list[Move]:
     return with_sizes(moves, read_sizes(cluster.requests, state, [move.partition for move in moves]))
 
 
-def begin_moves(cluster: Cluster, targets: Targets, before: Targets) -> None:
+class PlannedMove(NamedTuple):
+    """A partition with its replicas before and after, as a preview has shown them."""
+
+    key: tuple[str, int]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+def begin_moves(cluster: Cluster, moves: Sequence[PlannedMove]) -> None:
     """Failure if a partition has other replicas than the preview showed."""
     present = {(each.topic, each.index): each.replicas for each in read_state(cluster.requests).partitions}
-    for key in targets:
-        if present.get(key) != before[key]:
-            raise Failure(f"{key[0]}-{key[1]} has other replicas than the preview shows; look at a new preview")
+    for each in moves:
+        if present.get(each.key) != each.before:
+            topic, index = each.key
+            raise Failure(f"{topic}-{index} has other replicas than the preview shows; look at a new preview")
     with needs("Alter", CLUSTER):
-        alter_reassignments(cluster.requests, targets)
+        alter_reassignments(cluster.requests, {each.key: each.after for each in moves})
 
 
 def cancel_moves(cluster: Cluster, partitions: Sequence[tuple[str, int]]) -> None:

@@ -17,7 +17,7 @@ from odradek.admin.errors import AnswerTimeout, NoAnswer
 from odradek.admin.log_directories import read_disks
 from odradek.admin.offsets import EARLIEST, LATEST, read_offsets
 from odradek.admin.wire import TIMEOUT_S, KeptConnections
-from odradek.console.cluster.groups import GroupLags, WideGroups, read_group_lags
+from odradek.console.cluster.groups import read_group_lags
 from odradek.console.cluster.snapshot import Snapshot, examine, rates_by_topic, sample_values, summarize
 from odradek.console.cluster.traffic import TrafficReader, loads_between
 from odradek.console.models import Sample, Samples, Series
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.admin.cluster_state import ClusterState
     from odradek.admin.wire import SecuredAddress, Versions
-    from odradek.console.cluster.groups import LagSummary
     from odradek.console.cluster.snapshot import Key
     from odradek.console.cluster.traffic import BrokerLoad
     from odradek.protocol.schema import Request, Response
@@ -157,7 +156,6 @@ class ClusterWatch:
         self.samples = Samples(interval_s)
         self.topic_rates = Series(TOPIC_SERIES)
         self.group_lags = Series(GROUP_SERIES)
-        self._wide_groups = WideGroups()
         self.trouble = ""
         self._cluster = cluster
         self._interval_s = interval_s
@@ -222,16 +220,6 @@ class ClusterWatch:
         """The time since the lags of groups were read last; 0 if they were not read since the last pause."""
         read_at_s = self._lags_read_at_s
         return 0.0 if read_at_s is None else time.monotonic() - read_at_s
-
-    def wide_group(self, name: str) -> LagSummary | None:
-        """The last lags of a group with more partitions than a page lists; None if they were not read."""
-        with self._has_round:
-            return self._wide_groups.get(name)
-
-    def forget_lags(self, name: str) -> None:
-        """Call it when the committed offsets of the group were changed."""
-        with self._has_round:
-            self._wide_groups.forget(name)
 
     def freshness(self) -> Freshness:
         """How old the last snapshot is, and why."""
@@ -380,22 +368,18 @@ class ClusterWatch:
                 calls.close()
                 with self._has_round:
                     self._lags_read_at_s = None
-                    self._wide_groups.end_reading({})
                     self._has_round.wait_for(lambda: self._snapshot or self._is_stopped.is_set(), LAGS_S)
                 continue
             calls.begin_round()
             began_at, used_at = time.monotonic(), time.thread_time()
-            with self._has_round:
-                self._wide_groups.begin_reading()
-            lags = GroupLags({}, {})
+            lags: dict[str, int] = {}
             with contextlib.suppress(Exception):  # the next round tries again
                 requests = BrokerRequests(self._cluster, REQUEST_TIMEOUT_S, calls)
                 lags = read_group_lags(requests, snapshot.state, GROUP_SERIES)
             read_at_s = time.monotonic()
-            for group, lag in lags.totals.items():
+            for group, lag in lags.items():
                 self.group_lags.add(group, time.time(), lag)
             with self._has_round:
-                self._wide_groups.end_reading(lags.wide)
                 self._lags_read_at_s = read_at_s
                 self._has_round.notify_all()
             last = Round(time.monotonic() - began_at, time.thread_time() - used_at)

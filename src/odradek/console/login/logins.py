@@ -48,7 +48,7 @@ MOST_SESSIONS_OF_USER = 5
 C = TypeVar("C")
 
 
-class TooManySessions(Exception):
+class TooManyLogins(Exception):
     """As many users are logged in as the console allows."""
 
 
@@ -91,13 +91,13 @@ class Sessions(Generic[C]):
 
     def begin(self, user: str, new_content: Callable[[], C], lifetime_s: float | None = None) -> Session[C]:
         """A session with a new id, of at most `lifetime_s`. The user's session that was used least recently ends if the
-        user has too many. TooManySessions if others have them."""
+        user has too many. TooManyLogins if others have them."""
         self.end_expired()
         own = [each for each in self._sessions.values() if each.user == user]
         for session in own[: max(len(own) - self._most_of_user + 1, 0)]:
             self.end(session.id)
         if len(self._sessions) >= self._most:
-            raise TooManySessions
+            raise TooManyLogins
         now_s = self._now_s()
         length_s = self._timeout_s if lifetime_s is None else min(self._timeout_s, lifetime_s)
         session = Session(
@@ -219,10 +219,6 @@ def local_path(text: str) -> str:
     return "/" if parts.scheme or parts.netloc or parts.path in OPEN_PATHS else text
 
 
-class TooManyIdentities(Exception):
-    """As many different users are logged in as the console watches the cluster for."""
-
-
 class Identities:
     """The consoles of each identity, one for each of its sessions. Only the event loop uses it."""
 
@@ -238,7 +234,7 @@ class Identities:
         return len(self._identities)
 
     def is_full_for(self, user: str, secret: str) -> bool:
-        """Whether `open` would raise TooManyIdentities."""
+        """Whether `open` would raise TooManyLogins."""
         return len(self._identities) >= self._most and self._key_of(user, secret) not in self._identities
 
     def users_with_several(self) -> set[str]:
@@ -251,7 +247,7 @@ class Identities:
     def open(self, user: str, secret: str, cluster: Cluster) -> Console:
         """A console with connections of the user. The caller has logged in with this cluster."""
         if self.is_full_for(user, secret):
-            raise TooManyIdentities
+            raise TooManyLogins
         key = self._key_of(user, secret)
         consoles = self._identities.get(key, [])
         if consoles:
@@ -305,7 +301,7 @@ class Logins:
         )
 
     def begin(self, user: str, secret: str, cluster: Cluster, grant: TokenGrant | None = None) -> Session[Console]:
-        """Raises TooManySessions or TooManyIdentities when there is no room."""
+        """Raises TooManyLogins when there is no room."""
         lifetime_s = None if grant is None else grant.lifetime_s
         self.sessions.end_expired()
         self._make_room(user, secret)

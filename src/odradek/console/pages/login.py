@@ -16,17 +16,15 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
 from odradek.console.cluster import connection as identity
-from odradek.console.login.logins import LOGIN_PATH, LOGINS_AT_ONCE, TooManyIdentities, TooManySessions, local_path
+from odradek.console.login.logins import LOGIN_PATH, LOGINS_AT_ONCE, TooManyLogins, local_path
 from odradek.console.login.oidc import LoginRefused, authorization_address
-from odradek.console.pages.forms import Routes, checked_form, client_address, log_change
+from odradek.console.pages.requests import PageRequest, Routes, client_address
 from odradek.console.settings import OidcLogin, SaslLogin
-from odradek.console.web.rendering import redirect, render
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from starlette.requests import Request
     from starlette.responses import Response
 
     from odradek.console.cluster.connection import Cluster
@@ -48,30 +46,24 @@ class _Busy(Exception):
     pass
 
 
-def _logins_of(request: Request) -> Logins:
+def _logins_of(request: PageRequest) -> Logins:
     logins: Logins | None = request.app.state.logins
     if logins is None:
         raise HTTPException(404)
     return logins
 
 
-def _page(request: Request, error: str = "", status: int = 200, *, user: str = "", next_path: str = "/") -> Response:
-    logins = _logins_of(request)
-    issuer = urlsplit(logins.method.issuer).netloc if isinstance(logins.method, OidcLogin) else ""
-    return render(
-        request,
-        "login.html",
-        status,
-        section="",
-        issuer=issuer,
-        error=error,
-        name=user[:LARGEST_USER],
-        next_path=next_path,
-    )
+def _page(
+    request: PageRequest, error: str = "", status: int = 200, *, user: str = "", next_path: str = "/"
+) -> Response:
+    method = _logins_of(request).method
+    issuer = urlsplit(method.issuer).netloc if isinstance(method, OidcLogin) else ""
+    request.error = error
+    return request.render("login.html", status, issuer=issuer, name=user[:LARGEST_USER], next_path=next_path)
 
 
 @ROUTES.page("/login")
-async def show(request: Request) -> Response:
+async def show(request: PageRequest) -> Response:
     next_path = local_path(request.query_params.get("next", "/"))
     if getattr(request.state, "user", ""):
         return RedirectResponse(next_path, 303)
@@ -96,17 +88,17 @@ async def _run(logins: Logins, function: Callable[[], T]) -> T:
 
 
 @ROUTES.page("/login", method="POST")
-async def log_in(request: Request) -> Response:
+async def log_in(request: PageRequest) -> Response:
     logins = _logins_of(request)
     method = logins.method
     if not isinstance(method, SaslLogin):
         raise HTTPException(405)
-    form = await checked_form(request)
-    user, password = form.text("user"), form.raw("password") or ""
+    form = await request.read_form()
+    user, password = form.text("user"), form.raw("password")
     next_path = local_path(form.text("next", "/"))
 
     def refuse(text: str, status: int) -> Response:
-        log_change(request, f"login of {user[:LARGEST_USER]} refused: {text}")
+        request.log(f"login of {user[:LARGEST_USER]} refused: {text}")
         return _page(request, text, status, user=user, next_path=next_path)
 
     is_valid = 0 < len(user) <= LARGEST_USER and user.isprintable() and 0 < len(password) <= LARGEST_PASSWORD
@@ -131,22 +123,22 @@ async def log_in(request: Request) -> Response:
 
 
 def _begin(
-    request: Request, user: str, secret: str, cluster: Cluster, next_path: str, grant: TokenGrant | None = None
+    request: PageRequest, user: str, secret: str, cluster: Cluster, next_path: str, grant: TokenGrant | None = None
 ) -> Response:
     logins = _logins_of(request)
     logins.sessions.end(request.state.session)  # of the user who was logged in in this browser
     try:
         session = logins.begin(user, secret, cluster, grant)
-    except (TooManySessions, TooManyIdentities):
+    except TooManyLogins:
         return _page(request, FULL, 503, user=user, next_path=next_path)
     request.state.session = session.id
     request.state.user = user
-    log_change(request, "logged in")
+    request.log("logged in")
     return RedirectResponse(next_path, 303)
 
 
 @ROUTES.page("/login/oidc")
-async def begin_oidc(request: Request) -> Response:
+async def begin_oidc(request: PageRequest) -> Response:
     logins = _logins_of(request)
     if logins.provider is None:
         raise HTTPException(404)
@@ -166,7 +158,7 @@ async def begin_oidc(request: Request) -> Response:
 
 
 @ROUTES.page("/login/callback")
-async def finish_oidc(request: Request) -> Response:
+async def finish_oidc(request: PageRequest) -> Response:
     logins = _logins_of(request)
     provider = logins.provider
     if provider is None:
@@ -178,24 +170,22 @@ async def finish_oidc(request: Request) -> Response:
             raise LoginRefused(f"the provider refused the login ({fields.get('error', 'no code')[:100]})")
         if "iss" in fields and fields["iss"] != provider.login.issuer:
             raise LoginRefused("the answer is that of another provider")
-        code = fields["code"]
-        grant = await _run(logins, lambda: provider.exchange(code, pending))
+        grant = await _run(logins, lambda: provider.exchange(fields["code"], pending))
         expires_s = time.time() + grant.lifetime_s
         cluster = identity.cluster_of_token(logins.cluster, grant.user, grant.access_token, expires_s)
         await _run(logins, lambda: identity.log_in(cluster))
     except (LoginRefused, Failure, _Busy, TimeoutError) as problem:
         text = str(problem) or BUSY
-        log_change(request, f"login refused: {text}")
+        request.log(f"login refused: {text}")
         return _page(request, text, 401)
     return _begin(request, grant.user, grant.access_token, cluster, pending.next, grant)
 
 
 @ROUTES.page("/logout", method="POST")
-async def log_out(request: Request) -> Response:
-    await checked_form(request)
-    logins = _logins_of(request)
-    log_change(request, "logged out")
-    logins.sessions.end(request.state.session)
+async def log_out(request: PageRequest) -> Response:
+    await request.read_form()
+    request.log("logged out")
+    _logins_of(request).sessions.end(request.state.session)
     request.state.session = request.app.state.tokens.new_session()
     request.state.user = ""
-    return redirect(request, LOGIN_PATH, "You are logged out.")
+    return request.redirect(LOGIN_PATH, "You are logged out.")

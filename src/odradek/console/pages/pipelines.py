@@ -11,18 +11,15 @@ from urllib.parse import urlencode
 from starlette.exceptions import HTTPException
 
 from odradek.console.cluster import letters
-from odradek.console.context import console_of
-from odradek.console.pages.forms import NO_FORM, Form, Routes, log_change, make_change, parse_positions, stream_samples
+from odradek.console.pages.requests import PageRequest, Routes, parse_positions, stream_samples
 from odradek.console.records.record import Record
 from odradek.console.views.figures import FormError
 from odradek.console.views.pipelines import CHARTS, choices, letter_row, pipeline_rows, pipeline_view
-from odradek.console.web.rendering import redirect, render
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from starlette.requests import Request
     from starlette.responses import Response
 
     from odradek.console.cluster.connection import Cluster
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
     from odradek.console.models import KnownPipeline, Sample
     from odradek.console.views.pipelines import PipelineRow
 
-ROUTES = Routes()
+ROUTES = Routes("pipelines")
 LETTER_FILTERS = ("pipeline", "step", "reason")
 LONGEST_FILTER = 300
 
@@ -44,17 +41,16 @@ async def read_pipelines(
 
 
 @ROUTES.page("/pipelines", "/pipelines/table")
-async def show_list(request: Request) -> Response:
-    console = console_of(request)
-    rows = await read_pipelines(console)
+async def show_list(request: PageRequest) -> Response:
+    rows = await read_pipelines(request.console)
     template = "pipelines_table.html" if request.url.path.endswith("/table") else "pipelines.html"
-    return render(request, template, section="pipelines", rows=rows, trouble=console.pipelines.trouble)
+    return request.render(template, rows=rows, trouble=request.console.pipelines.trouble)
 
 
 @ROUTES.page("/pipeline", "/pipeline/panel")
-async def show(request: Request) -> Response:
-    console = console_of(request)
-    snapshot = await console.run(console.watch.snapshot)
+async def show(request: PageRequest) -> Response:
+    console = request.console
+    snapshot = await request.snapshot()
     await console.run(console.pipelines.wait_until_read)
     with console.pipelines.reading() as pipelines:
         known = pipelines.get(request.query_params.get("key", ""))
@@ -62,28 +58,24 @@ async def show(request: Request) -> Response:
             raise HTTPException(404)
         view = pipeline_view(known, snapshot.topics, time.time(), is_masked=console.settings.is_masked)
     template = "pipeline_panel.html" if request.url.path.endswith("/panel") else "pipeline.html"
-    trouble = console.pipelines.trouble
-    return render(request, template, section="pipelines", view=view, charts=CHARTS, trouble=trouble)
+    return request.render(template, view=view, charts=CHARTS, trouble=console.pipelines.trouble)
 
 
 @ROUTES.page("/events/pipeline")
-async def stream(request: Request) -> Response:
-    console = console_of(request)
+async def stream(request: PageRequest) -> Response:
     key = request.query_params.get("key", "")
 
     def read(seen: int) -> tuple[Sequence[Sample], int]:
-        with console.pipelines.reading() as pipelines:
+        with request.console.pipelines.reading() as pipelines:
             known = pipelines.get(key)
             return ([], seen) if known is None else (known.samples.since(seen), known.samples.count)
 
     return stream_samples(request, CHARTS, read)
 
 
-def selection_of(fields: Mapping[str, str]) -> letters.Selection:
-    topic = fields.get("topic", "")
-    if not topic:
-        raise FormError("name a dead-letter topic")
-    pipeline, step, reason = (fields.get(name, "")[:LONGEST_FILTER] for name in LETTER_FILTERS)
+def selection_of(request: PageRequest) -> letters.Selection:
+    topic = request.required("topic", "dead-letter topic")
+    pipeline, step, reason = (request.query(name, LONGEST_FILTER) for name in LETTER_FILTERS)
     return letters.Selection(topic, None, pipeline, step, reason)
 
 
@@ -93,49 +85,39 @@ def address_of(selection: letters.Selection) -> str:
 
 
 @ROUTES.page("/dead-letters")
-async def show_letters(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
-    console = console_of(request)
-    selection = selection_of(request.query_params)
-    listed, total, passed_over = await console.call(letters.list_letters, selection)
-    decode_and_mask, is_masked = console.settings.decode_and_mask, console.settings.is_masked
-    return render(
-        request,
+async def show_letters(request: PageRequest) -> Response:
+    selection, settings = selection_of(request), request.console.settings
+    listed, total, passed_over = await request.console.call(letters.list_letters, selection)
+    shown = [settings.decode_and_mask(_record_of(each, selection.topic)) for each in listed]
+    return request.render(
         "dead_letters.html",
-        section="pipelines",
         selection=selection,
-        rows=[
-            letter_row(each, decode_and_mask(_record_of(each, selection.topic)), is_masked=is_masked) for each in listed
-        ],
+        rows=[letter_row(*each, is_masked=settings.is_masked) for each in zip(listed, shown, strict=True)],
         total=total,
         passed_over=passed_over,
         choices=choices(listed),
-        error=error,
     )
 
 
 def _record_of(listed: letters.ListedLetter, topic: str) -> Record:
     """The original record, as its topic's schema decodes it."""
     found = listed.found
-    name = found.letter.source_topic or topic
-    return Record(name, found.position[0], found.position[1], found.timestamp_ms, found.key, found.value)
+    return Record(found.letter.source_topic or topic, *found.position, found.timestamp_ms, found.key, found.value)
 
 
 @ROUTES.form("/dead-letters/preview", show_letters)
-async def preview_redrive(request: Request, form: Form) -> Response:
+async def preview_redrive(request: PageRequest) -> Response:
     """What would be written: the selected letters, or all that the filter matches."""
-    selection = selection_of(request.query_params)
+    selection, form = selection_of(request), request.posted
     if not form.has("all"):
         selection = replace(selection, positions=frozenset(parse_positions(form.all("record"))))
-    again = form.has("again")
-    plan = await console_of(request).call(letters.plan_redrive, selection, again=again)
+    plan = await request.console.call(letters.plan_redrive, selection, again=form.has("again"))
     bounds = {"ends": plan.ends} if selection.positions is None else {"records": form.all("record")}
-    return render(
-        request,
+    return request.render(
         "redrive.html",
-        section="pipelines",
         selection=selection,
         plan=plan,
-        again=again,
+        again=form.has("again"),
         bounds=json.dumps({**bounds, "count": plan.records}),
         back=address_of(selection),
     )
@@ -155,23 +137,23 @@ def _planned(selection: letters.Selection, text: str) -> letters.Selection:
 
 
 @ROUTES.form("/dead-letters/redrive", show_letters)
-async def redrive(request: Request, form: Form) -> Response:
-    selection = selection_of(request.query_params)
-    planned = _planned(selection, form.text("bounds"))
-    change = f"write dead letters of {selection.topic} back"
-    done = await make_change(request, change, _redrive, request, planned, again=form.has("again"))
+async def redrive(request: PageRequest) -> Response:
+    selection = selection_of(request)
+    planned = _planned(selection, request.posted.text("bounds"))
+    again = request.posted.has("again")
+
+    def write(cluster: Cluster) -> letters.Redrive:
+        """On a thread: the change is logged even if the page does not wait for it."""
+        done = letters.redrive(cluster, planned, again=again)
+        if done.records:
+            request.log(f"wrote {done.records} dead letters of {planned.topic} back ({_targets(done)})")
+        return done
+
+    done = await request.change(f"write dead letters of {selection.topic} back", write)
     notice = "Nothing was written back."
     if done.records:
         notice = f"Wrote {count_text(done.records, 'dead letter')} back: {_targets(done)}."
-    return redirect(request, address_of(selection), notice)
-
-
-def _redrive(cluster: Cluster, request: Request, selection: letters.Selection, *, again: bool) -> letters.Redrive:
-    """On a thread: the change is logged even if the page does not wait for it."""
-    done = letters.redrive(cluster, selection, again=again)
-    if done.records:
-        log_change(request, f"wrote {done.records} dead letters of {selection.topic} back ({_targets(done)})")
-    return done
+    return request.redirect(address_of(selection), notice)
 
 
 def _targets(done: letters.Redrive) -> str:

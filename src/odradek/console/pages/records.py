@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import queue
 import re
 import time
 from dataclasses import dataclass
@@ -27,8 +26,7 @@ from odradek.console.cluster.records import (
     replay,
     write_records,
 )
-from odradek.console.context import console_of
-from odradek.console.pages.forms import NO_FORM, Form, Routes, make_change, parse_pairs, parse_positions
+from odradek.console.pages.requests import Form, PageRequest, Routes, event_stream, parse_positions
 from odradek.console.pages.topics import checked_name, find_topic
 from odradek.console.records.json_path import PathError
 from odradek.console.records.record import RecordFilter, json_line, parse_filter
@@ -43,21 +41,17 @@ from odradek.console.views.records import (
     page_links,
     row,
 )
-from odradek.console.web.rendering import event, redirect, render, render_fragment
-from odradek.console.web.safety import AbortedResponse
+from odradek.console.web.rendering import event
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, count_text, parse_time_ms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from starlette.requests import Request
-
     from odradek.console.cluster.feeds import Taken
-    from odradek.console.context import Console
     from odradek.console.records.record import Record
 
-ROUTES = Routes()
+ROUTES = Routes("topics")
 STARTS = {"newest": "newest", "oldest": "oldest", "offset": "offset", "before": "before offset", "time": "time"}
 LIMITS = (25, 50, 100, 200)
 POLL_S = 0.3
@@ -125,40 +119,34 @@ def parse_offsets(text: str) -> tuple[int, dict[int, int]]:
     }
 
 
-def query_of(request: Request) -> RecordsQuery:
+def query_of(request: PageRequest) -> RecordsQuery:
     return parse_records_query(checked_name(request), request.query_params, int(time.time() * 1000))
 
 
 @ROUTES.page("/topics/{name}")
-async def show(request: Request, form: Form = NO_FORM, error: str = "") -> Response:
-    """With a filter the page comes without records: the browser requests the stream of the search. `form` is that of a
-    record that was not written."""
-    console = console_of(request)
+async def show(request: PageRequest) -> Response:
+    """With a filter the page comes without records: the browser requests the stream of the search. The form is that of
+    a record that was not written."""
+    console, form = request.console, request.posted
     snapshot, topic = await find_topic(request)
-    status = None
-    is_failed = False
+    status, is_failed, page = None, False, PageRead([])
     try:
         query = query_of(request)
-        is_search = query.wanted.is_active
-        page = PageRead([]) if is_search else await console.call(read_page, query.reading)
+        if not query.wanted.is_active:
+            page = await console.call(read_page, query.reading)
     except (FormError, Failure) as failure:
         status = 403 if isinstance(failure, NotAllowed) else None
-        error = error or str(failure)
+        request.error = request.error or str(failure)
         is_failed = True
         query = parse_records_query(topic.name, {}, 0)
-        is_search, page = False, PageRead([])
     decode_and_mask = console.settings.decode_and_mask
     records = page.records if query.is_newest_first == query.reading.is_backward else page.records[::-1]
-    rows = (
-        await console.run(lambda: [row(decode_and_mask(record), query.form) for record in records]) if records else []
-    )
-    return render(
-        request,
+    rows = []
+    if records:
+        rows = await console.run(lambda: [row(decode_and_mask(record), query.form) for record in records])
+    return request.render(
         "records.html",
         status,
-        table="records",
-        section="topics",
-        tab="records",
         topic=topic,
         query=query,
         fields=request.query_params,
@@ -168,7 +156,7 @@ async def show(request: Request, form: Form = NO_FORM, error: str = "") -> Respo
         rows=rows,
         page_notice=joined(page.notice, page.uncommitted),
         starts=STARTS,
-        is_search=is_search,
+        is_search=query.wanted.is_active,
         is_failed=is_failed,
         links=page_links(
             query.reading,
@@ -181,8 +169,7 @@ async def show(request: Request, form: Form = NO_FORM, error: str = "") -> Respo
         formats=FORMATS,
         command=consume_command(console.cluster.bootstrap_servers, query.reading, query.wanted, rows),
         masks=decode_and_mask.masks,
-        filled={field: form.raw(field) or "" for field in PRODUCE_FIELDS if form.has(field)},
-        error=error,
+        filled={field: form.raw(field) for field in PRODUCE_FIELDS if form.has(field)},
     )
 
 
@@ -192,48 +179,45 @@ def address_of_topic(query: RecordsQuery) -> str:
     return f"/topics/{quote(query.reading.topic, safe='')}{'?' if kept else ''}{urlencode(kept)}"
 
 
-def attachment(name: str) -> str:
-    return f'attachment; filename="{re.sub("[^A-Za-z0-9._-]", "_", name)}"'
+def attachment(name: str) -> dict[str, str]:
+    return {"content-disposition": f'attachment; filename="{re.sub("[^A-Za-z0-9._-]", "_", name)}"'}
 
 
 @ROUTES.page("/topics/{name}/search")
-async def stream_search(request: Request) -> Response:
+async def stream_search(request: PageRequest) -> Response:
     return _stream(request, feeds.search, Feed(feeds.MOST_MATCHES), is_newest_first=False)
 
 
 @ROUTES.page("/topics/{name}/tail")
-async def stream_tail(request: Request) -> Response:
+async def stream_tail(request: PageRequest) -> Response:
     return _stream(request, feeds.tail, Feed(), is_newest_first=True)
 
 
-def _stream(request: Request, read: Callable[..., None], feed: Feed, *, is_newest_first: bool) -> Response:
-    console = console_of(request)
-    query = query_of(request)
+def _stream(request: PageRequest, read: Callable[..., None], feed: Feed, *, is_newest_first: bool) -> Response:
+    console, query = request.console, query_of(request)
     read_feed = partial(read, console.cluster, feed, query.reading, console.settings.decode_and_mask, query.wanted)
     console.start_stream(read_feed)
-    return StreamingResponse(_events(request, console, feed, query, is_newest_first), media_type="text/event-stream")
+    return event_stream(_events(request, feed, query, is_newest_first))
 
 
-async def _events(
-    request: Request, console: Console, feed: Feed, query: RecordsQuery, is_newest_first: bool
-) -> AsyncIterator[bytes]:
+async def _events(request: PageRequest, feed: Feed, query: RecordsQuery, is_newest_first: bool) -> AsyncIterator[bytes]:
     """Rows as HTML, rendered by the template of the page, with the counts of all that was seen."""
     try:
-        while not console.is_stopping:
+        while not request.console.is_stopping:
             taken = feed.take()
             records = taken.records
             if is_newest_first:
                 records.sort(key=lambda record: (record.timestamp_ms or 0, record.offset), reverse=True)
             rows = [row(record, query.form) for record in records]
-            topic = query.reading.topic
-            html = render_fragment(request, "record_rows.html", rows=rows, topic_name=topic) if rows else ""
-            empty = _nothing_found(request, query, taken) if taken.is_done and not taken.matched else ""
             further = further_search(query.reading, taken.rest)
-            address = f"?{urlencode({**query.fields, **further})}" if further else ""
-            counts = {"seen": taken.seen, "matched": taken.matched, "skipped": taken.skipped, "total": taken.total}
-            texts = {"failure": taken.failure, "notice": taken.notice}
-            shown = {"html": html, "empty": empty, "further": address}
-            yield event("rows", {**shown, **texts, "done": taken.is_done, **counts})
+            shown = {
+                "html": request.fragment("record_rows.html", rows=rows, topic_name=query.reading.topic) if rows else "",
+                "empty": _nothing_found(request, query, taken) if taken.is_done and not taken.matched else "",
+                "further": f"?{urlencode({**query.fields, **further})}" if further else "",
+                "done": taken.is_done,
+            }
+            counts = {name: getattr(taken, name) for name in ("seen", "matched", "skipped", "total")}
+            yield event("rows", {**shown, **counts, "failure": taken.failure, "notice": taken.notice})
             if taken.is_done or await request.is_disconnected():
                 return
             await asyncio.sleep(POLL_S)
@@ -241,9 +225,8 @@ async def _events(
         feed.stop()
 
 
-def _nothing_found(request: Request, query: RecordsQuery, taken: Taken) -> str:
-    return render_fragment(
-        request,
+def _nothing_found(request: PageRequest, query: RecordsQuery, taken: Taken) -> str:
+    return request.fragment(
         "records_empty.html",
         searched=taken.seen,
         failure=taken.failure,
@@ -253,70 +236,40 @@ def _nothing_found(request: Request, query: RecordsQuery, taken: Taken) -> str:
 
 
 @ROUTES.page("/topics/{name}/export")
-async def export(request: Request) -> Response:
-    console = console_of(request)
-    query = query_of(request)
-    chunks: feeds.Chunks = queue.Queue(maxsize=8)
-    feed = Feed()
+async def export(request: PageRequest) -> Response:
+    console, query, feed = request.console, query_of(request), Feed()
     decode_and_mask = console.settings.decode_and_mask
-    console.start_stream(
-        lambda: feeds.export(
-            console.cluster, query.reading, decode_and_mask, query.wanted, chunks, lambda: feed.is_stopped
-        )
-    )
-    headers = {"content-disposition": attachment(f"{query.reading.topic}.jsonl")}
-    return StreamingResponse(_chunks(console, chunks, feed), media_type="application/x-ndjson", headers=headers)
-
-
-async def _chunks(console: Console, chunks: feeds.Chunks, feed: Feed) -> AsyncIterator[bytes]:
-    """AbortedResponse, so that the browser reports a failed download, unless all that was read has been sent."""
-    try:
-        while not console.is_stopping:
-            try:
-                chunk = chunks.get_nowait()
-            except queue.Empty:
-                await asyncio.sleep(0.02)
-                continue
-            if isinstance(chunk, feeds.ExportEnd):
-                if chunk.failure:
-                    raise AbortedResponse(f"export: {chunk.failure}")
-                return
-            yield chunk
-        raise AbortedResponse("export: the console or the session has ended")
-    finally:
-        feed.stop()
+    chunks = feeds.export(console.cluster, query.reading, decode_and_mask, query.wanted, lambda: feed.is_stopped)
+    headers = attachment(f"{query.reading.topic}.jsonl")
+    return StreamingResponse(console.stream(chunks, feed.stop), media_type="application/x-ndjson", headers=headers)
 
 
 def new_record(form: Form) -> NewRecord:
     """FormError for headers that are not name=value. An empty key is no key; `null` of the form makes a null value."""
-    key = form.raw("key") or ""
-    value = None if form.has("null") else (form.raw("value") or "").encode()
-    headers = tuple((name, text.encode()) for name, text in parse_pairs(form.raw("headers") or "", "header"))
-    partition = form.number("partition", 0, INT32_MAX, CHOSEN_BY_KEY)
-    return NewRecord(key.encode() if key else None, value, headers, partition)
+    key, value = form.raw("key").encode(), None if form.has("null") else form.raw("value").encode()
+    headers = tuple((name, text.encode()) for name, text in form.pairs("headers", "header"))
+    return NewRecord(key or None, value, headers, form.number("partition", 0, INT32_MAX, CHOSEN_BY_KEY))
 
 
 @ROUTES.form("/topics/{name}", show)
-async def produce(request: Request, form: Form) -> Response:
-    console = console_of(request)
+async def produce(request: PageRequest) -> Response:
     name = request.path_params["name"]
-    (written,) = await make_change(request, f"write a record to {name}", write_records, name, [new_record(form)])
-    await console.run(console.watch.look_again)  # so that the page counts it
+    (written,) = await request.change(f"write a record to {name}", write_records, name, [new_record(request.posted)])
+    await request.look_again()  # so that the page counts it
     notice = f"Wrote a record to partition {written.partition} at offset {written.offset}."
-    return redirect(request, f"/topics/{name}", notice)
+    return request.redirect(f"/topics/{name}", notice)
 
 
 @ROUTES.form("/topics/{name}/replay", show)
-async def replay_selection(request: Request, form: Form) -> Response:
-    console = console_of(request)
-    name, target = request.path_params["name"], form.text("target")
+async def replay_selection(request: PageRequest) -> Response:
+    name, target = request.path_params["name"], request.posted.text("target")
     if not target:
         raise FormError("name the topic that the records go to")
-    positions = parse_positions(form.all("record"))
+    positions = parse_positions(request.posted.all("record"))
     change = f"copy {count_text(len(positions), 'record')} of {name} to {target}"
-    count = await make_change(request, change, replay, name, positions, target)
-    await console.run(console.watch.look_again)
-    return redirect(request, f"/topics/{target}", f"Copied {count_text(count, 'record')} of {name} to {target}.")
+    count = await request.change(change, replay, name, positions, target)
+    await request.look_again()
+    return request.redirect(f"/topics/{target}", f"Copied {count_text(count, 'record')} of {name} to {target}.")
 
 
 PARTS: Mapping[str, Callable[[Record], bytes | None]] = {
@@ -326,7 +279,7 @@ PARTS: Mapping[str, Callable[[Record], bytes | None]] = {
 }
 
 
-def record_address(request: Request) -> RecordAddress:
+def record_address(request: PageRequest) -> RecordAddress:
     """FormError without a partition and an offset."""
     fields = request.query_params
     form = fields.get("format", "auto")
@@ -338,42 +291,42 @@ def record_address(request: Request) -> RecordAddress:
     )
 
 
-async def read_prepared(request: Request, at: RecordAddress) -> Record:
-    console = console_of(request)
+async def read_prepared(request: PageRequest, at: RecordAddress) -> Record:
+    console = request.console
     record = await console.call(read_record, at.topic, at.partition, at.offset)
     return await console.run(lambda: console.settings.decode_and_mask(record))
 
 
 @ROUTES.page("/topics/{name}/record")
-async def show_record(request: Request) -> Response:
-    console = console_of(request)
+async def show_record(request: PageRequest) -> Response:
+    console = request.console
     at = record_address(request)
     record = await read_prepared(request, at)
     view = await console.run(lambda: detail(record, at.form))
     template = "record.html" if request.headers.get("hx-request") == "true" else "record_page.html"
-    return render(request, template, section="topics", view=view, formats=FORMATS, at=at)
+    return request.render(template, view=view, formats=FORMATS, at=at)
 
 
 @ROUTES.page("/topics/{name}/record/previous", "/topics/{name}/record/next")
-async def step(request: Request) -> Response:
+async def step(request: PageRequest) -> Response:
     """To the previous or the next record of the partition: some offsets have none."""
-    console = console_of(request)
+    console = request.console
     is_forward = request.url.path.endswith("/next")
     at = record_address(request)
     start, word = ("offset", "after") if is_forward else ("before", "before")
     reading = Reading(at.topic, at.partition, start, limit=1, offsets={at.partition: at.offset + is_forward})
     page = await console.call(read_page, reading)
     for record in page.records:
-        return redirect(request, at._replace(offset=record.offset).address(), page.notice)
+        return request.redirect(at._replace(offset=record.offset).address(), page.notice)
     missing = f"There is no record {word} offset {at.offset} of partition {at.partition}."
-    return redirect(request, at.address(), joined(missing, page.notice))
+    return request.redirect(at.address(), joined(missing, page.notice))
 
 
 @ROUTES.page(*(f"/topics/{{name}}/record/{part}" for part in PARTS))
-async def download_record(request: Request) -> Response:
+async def download_record(request: PageRequest) -> Response:
     """The value, the key, or the line of an export: decoded and masked as the page shows it, whole."""
     part = request.url.path.rpartition("/")[2]
     at = record_address(request)
     record = await read_prepared(request, at)
-    headers = {"content-disposition": attachment(f"{at.topic}-{at.partition}-{at.offset}.{part}")}
+    headers = attachment(f"{at.topic}-{at.partition}-{at.offset}.{part}")
     return Response(PARTS[part](record) or b"", headers=headers, media_type="application/octet-stream")

@@ -7,13 +7,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
-from starlette.responses import StreamingResponse
 
 from odradek.console.context import console_of, has_console
 from odradek.console.models import READINGS
-from odradek.console.pages.forms import Routes
+from odradek.console.pages.requests import PageRequest, Routes, event_stream
 from odradek.console.views import rigs
-from odradek.console.web.rendering import event, render, render_fragment
+from odradek.console.web.rendering import event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from odradek.console.context import Console
 
-ROUTES = Routes()
+ROUTES = Routes("rigs")
 TURN_S = 1.0
 LONGEST_NAME = 80
 
@@ -40,9 +39,9 @@ def has_rigs(request: Request) -> bool:
 
 
 @ROUTES.page("/rigs")
-async def show(request: Request) -> Response:
-    console = console_of(request)
-    snapshot = await console.run(console.watch.snapshot)
+async def show(request: PageRequest) -> Response:
+    console = request.console
+    snapshot = await request.snapshot()
     if READINGS not in snapshot.topics:
         raise HTTPException(404)
     await console.run(console.rigs.load_view)
@@ -51,8 +50,8 @@ async def show(request: Request) -> Response:
     trouble = _pipeline_trouble(console, now_s)
     with console.rigs.reading() as model:
         view = rigs.rigs_view(model, snapshot.topics, now_s, is_evaluated=not trouble.text)
-    chosen = request.query_params.get("pump", "")[:LONGEST_NAME] or rigs.first_choice(view["pumps"])
-    return render(request, "rigs.html", section="rigs", view=view, chosen=chosen, charts=rigs.CHARTS, trouble=trouble)
+    chosen = request.query("pump", LONGEST_NAME) or rigs.first_choice(view["pumps"])
+    return request.render("rigs.html", view=view, chosen=chosen, charts=rigs.CHARTS, trouble=trouble)
 
 
 def _pipeline_trouble(console: Console, now_s: float) -> rigs.Trouble:
@@ -61,15 +60,15 @@ def _pipeline_trouble(console: Console, now_s: float) -> rigs.Trouble:
 
 
 @ROUTES.page("/events/rigs")
-async def stream(request: Request) -> Response:
-    console = console_of(request)
+async def stream(request: PageRequest) -> Response:
+    console = request.console
     await console.run(console.rigs.load_view)
-    return StreamingResponse(console.update_page(_turns(request, console)), media_type="text/event-stream")
+    return event_stream(console.update_page(_turns(request, console)))
 
 
-async def _turns(request: Request, console: Console) -> AsyncIterator[bytes]:
+async def _turns(request: PageRequest, console: Console) -> AsyncIterator[bytes]:
     """The state of all pumps and the new readings of the chosen one, every second."""
-    chosen = request.query_params.get("pump", "")[:LONGEST_NAME]
+    chosen = request.query("pump", LONGEST_NAME)
     last_second = 0
     shown: dict[str, Any] = {}
     while not console.is_stopping and not await request.is_disconnected():
@@ -81,7 +80,7 @@ async def _turns(request: Request, console: Console) -> AsyncIterator[bytes]:
             turn = rigs.rigs_view(model, topics, now_s, is_evaluated=not trouble.text)
             chosen = chosen or rigs.first_choice(turn["pumps"])
             points = model.points_since(chosen, last_second)
-        turn["warnings"] = render_fragment(request, "rigs_warnings.html", warnings=turn["warnings"])
+        turn["warnings"] = request.fragment("rigs_warnings.html", warnings=turn["warnings"])
         if points:
             last_second = points[-1].second
         changed = {name: value for name, value in turn.items() if shown.get(name) != value}

@@ -10,35 +10,23 @@ from starlette.exceptions import HTTPException
 from odradek.console.cluster import topics
 from odradek.console.cluster.groups import MOST_GROUPS_OF_TOPIC, TopicGroups, groups_of_topic
 from odradek.console.cluster.snapshot import is_internal
-from odradek.console.context import console_of
-from odradek.console.pages.forms import (
-    NO_FORM,
-    Form,
-    Routes,
-    list_or_denial,
-    make_change,
-    page_number,
-    parse_pairs,
-    search_text,
-)
 from odradek.console.pages.pipelines import read_pipelines
-from odradek.console.views.figures import FormError, page_of, sparkline
+from odradek.console.pages.requests import Form, PageRequest, Routes
+from odradek.console.views.figures import FormError, sparkline
 from odradek.console.views.groups import tone_of
 from odradek.console.views.pipelines import readers_of
 from odradek.console.views.topics import COLUMNS, is_own, list_partitions, list_topics, order_settings, parse_query
-from odradek.console.web.rendering import redirect, render
 from odradek.conventions.failures import similar_names
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from starlette.requests import Request
     from starlette.responses import Response
 
     from odradek.console.cluster.snapshot import Snapshot, TopicSummary
 
-ROUTES = Routes()
+ROUTES = Routes("topics")
 MOST_PARTITIONS = 10_000
 LONGEST_NAME = 249
 LARGEST_VALUE = 10_000
@@ -58,7 +46,7 @@ def is_topic_name(text: str) -> bool:
     return re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", text) is not None
 
 
-def checked_name(request: Request) -> str:
+def checked_name(request: PageRequest) -> str:
     """The topic of the address; MissingTopic unless a topic may have the name."""
     name: str = request.path_params["name"]
     if not is_topic_name(name):
@@ -70,13 +58,13 @@ def shown_name(name: str) -> str:
     return repr(name[:LONGEST_NAME])[1:-1] + ("…" if len(name) > LONGEST_NAME else "")
 
 
-async def find_topic(request: Request) -> tuple[Snapshot, TopicSummary]:
+async def find_topic(request: PageRequest) -> tuple[Snapshot, TopicSummary]:
     """The topic of the address. One that is not in the last snapshot may have been created since."""
-    console = console_of(request)
+    console = request.console
     name = request.path_params["name"]
-    snapshot = await console.run(console.watch.snapshot)
+    snapshot = await request.snapshot()
     if name not in snapshot.topics:
-        snapshot = await console.run(console.watch.look_again)
+        snapshot = await request.look_again()
     if name not in snapshot.topics:
         if is_topic_name(name) and await console.call(topics.has_topic, name):
             raise HTTPException(404, f"The topic {shown_name(name)} is new; open this page again.")
@@ -86,16 +74,12 @@ async def find_topic(request: Request) -> tuple[Snapshot, TopicSummary]:
 
 
 @ROUTES.page("/topics")
-async def show_list(request: Request) -> Response:
-    console = console_of(request)
-    snapshot = await console.run(console.watch.snapshot)
+async def show_list(request: PageRequest) -> Response:
+    snapshot = await request.snapshot()
     query = parse_query(request.query_params)
-    return render(
-        request,
+    return request.render(
         "topics.html",
-        table="topics",
-        section="topics",
-        page=list_topics(snapshot, console.watch.topic_rates, query),
+        page=list_topics(snapshot, request.console.watch.topic_rates, query),
         query=query,
         columns=COLUMNS,
         has_topics=any(not topic.is_internal for topic in snapshot.topics.values()),
@@ -103,118 +87,91 @@ async def show_list(request: Request) -> Response:
 
 
 @ROUTES.page("/new-topic")
-async def show_new(request: Request, form: Form = NO_FORM, error: str = "") -> Response:
-    if form is NO_FORM:
-        form = Form({"name": [request.query_params.get("name", "")[:LONGEST_NAME]]})
-    snapshot = console_of(request).watch.latest
-    brokers = len(snapshot.state.brokers) if snapshot is not None else None
-    return render(request, "topic_new.html", section="topics", form=form, error=error, brokers=brokers)
+async def show_new(request: PageRequest) -> Response:
+    if not request.posted.has("name"):
+        request.posted = Form({"name": [request.query("name", LONGEST_NAME)]})
+    snapshot = request.console.watch.latest
+    return request.render("topic_new.html", brokers=None if snapshot is None else len(snapshot.state.brokers))
 
 
 @ROUTES.form("/new-topic", show_new)
-async def create(request: Request, form: Form) -> Response:
-    console = console_of(request)
-    name = form.text("name")
+async def create(request: PageRequest) -> Response:
+    form, name = request.posted, request.posted.text("name")
     if not 0 < len(name) <= LONGEST_NAME:
         raise FormError(f"a topic's name has 1 to {LONGEST_NAME} characters")
     partitions = form.number("partitions", 1, MOST_PARTITIONS, -1)
     replicas = form.number("replicas", 1, 100, -1)
-    configs = dict(parse_pairs(form.text("settings"), "setting"))
+    configs = dict(form.pairs("settings", "setting"))
     change = f"create topic {name} ({partitions} partitions, {replicas} replicas, {configs})"
-    await make_change(request, change, topics.create_topic, name, partitions, replicas, configs)
-    snapshot = await console.run(console.watch.look_again)
-    topic = snapshot.topics.get(name)
+    await request.change(change, topics.create_topic, name, partitions, replicas, configs)
+    topic = (await request.look_again()).topics.get(name)
     with_partitions = f" with {count_text(topic.partitions, 'partition')}" if topic is not None else ""
-    return redirect(request, f"/topics/{name}", f"Created topic {name}{with_partitions}.")
+    return request.redirect(f"/topics/{name}", f"Created topic {name}{with_partitions}.")
 
 
 @ROUTES.page("/topics/{name}/partitions")
-async def show(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
-    console = console_of(request)
+async def show(request: PageRequest) -> Response:
     snapshot, topic = await find_topic(request)
-    number = page_number(request)
-    return render(
-        request,
+    page = request.page_of(snapshot.state.of_topics([topic.name]))
+    return request.render(
         "topic.html",
-        section="topics",
-        tab="partitions",
         topic=topic,
-        line=sparkline(console.watch.topic_rates.points(topic.name, snapshot.time_s)),
-        page=list_partitions(snapshot, topic.name, number),
-        error=error,
+        line=sparkline(request.console.watch.topic_rates.points(topic.name, snapshot.time_s)),
+        page=page.with_rows(list_partitions(snapshot, page.rows)),
     )
 
 
 @ROUTES.form("/topics/{name}/partitions", show)
-async def grow(request: Request, form: Form) -> Response:
-    console = console_of(request)
+async def grow(request: PageRequest) -> Response:
     name = request.path_params["name"]
-    partitions = form.number("partitions", 1, MOST_PARTITIONS)
+    partitions = request.posted.number("partitions", 1, MOST_PARTITIONS)
     counted = count_text(partitions, "partition")
-    await make_change(request, f"topic {name}: {counted}", topics.grow_topic, name, partitions)
-    await console.run(console.watch.look_again)
-    return redirect(request, f"/topics/{name}/partitions", f"{name} now has {counted}.")
+    await request.change(f"topic {name}: {counted}", topics.grow_topic, name, partitions)
+    await request.look_again()
+    return request.redirect(f"/topics/{name}/partitions", f"{name} now has {counted}.")
 
 
 @ROUTES.form("/topics/{name}/delete", show)
-async def delete(request: Request, form: Form) -> Response:
-    console = console_of(request)
+async def delete(request: PageRequest) -> Response:
     name = request.path_params["name"]
-    if form.text("confirmation") != name:
-        raise FormError(f"nothing was deleted: type the name of the topic, {name}, to confirm")
-    await make_change(request, f"delete topic {name}", topics.delete_topic, name)
-    await console.run(console.watch.look_again)
-    return redirect(request, "/topics", f"Deleted topic {name}.")
+    request.posted.confirm(name, "name of the topic", "deleted")
+    await request.change(f"delete topic {name}", topics.delete_topic, name)
+    await request.look_again()
+    return request.redirect("/topics", f"Deleted topic {name}.")
 
 
 @ROUTES.page("/topics/{name}/settings")
-async def show_settings(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
-    console = console_of(request)
+async def show_settings(request: PageRequest) -> Response:
+    console = request.console
     _snapshot, topic = await find_topic(request)
-    search = search_text(request)
-    settings = order_settings(await console.call(topics.topic_settings, topic.name), search)
+    settings = order_settings(await console.call(topics.topic_settings, topic.name), request.search)
     may_alter = not console.settings.is_read_only and await console.call(topics.may_alter_settings, topic.name)
-    return render(
-        request,
-        "topic_settings.html",
-        table="settings",
-        section="topics",
-        tab="settings",
-        topic=topic,
-        settings=settings,
-        own={each.name for each in settings if is_own(each)},
-        search=search,
-        may_alter=may_alter,
-        error=error,
-    )
+    own = {each.name for each in settings if is_own(each)}
+    return request.render("topic_settings.html", topic=topic, settings=settings, own=own, may_alter=may_alter)
 
 
 @ROUTES.form("/topics/{name}/settings", show_settings)
-async def change_setting(request: Request, form: Form) -> Response:
-    name = request.path_params["name"]
+async def change_setting(request: PageRequest) -> Response:
+    name, form = request.path_params["name"], request.posted
     setting = form.text("setting")[:200]
     value = None if form.has("reset") else form.text("value")[:LARGEST_VALUE]
     change = f"{setting} has its default value again" if value is None else f"{setting} = {value}"
-    await make_change(request, f"topic {name}: {change}", topics.alter_topic_setting, name, setting, value)
-    return redirect(request, f"/topics/{name}/settings", f"{name}: {change}.")
+    await request.change(f"topic {name}: {change}", topics.alter_topic_setting, name, setting, value)
+    return request.redirect(f"/topics/{name}/settings", f"{name}: {change}.")
 
 
 @ROUTES.page("/topics/{name}/groups")
-async def show_groups(request: Request) -> Response:
+async def show_groups(request: PageRequest) -> Response:
     """The groups and pipelines that read the topic."""
-    console = console_of(request)
     snapshot, topic = await find_topic(request)
-    number = page_number(request)
-    found, denial = await list_or_denial(console, TopicGroups(), groups_of_topic, snapshot, topic.name)
-    return render(
-        request,
+    listed, denial = await request.list_or_denial(groups_of_topic, snapshot, topic.name)
+    found = listed or TopicGroups()
+    return request.render(
         "topic_groups.html",
-        section="topics",
-        tab="groups",
         topic=topic,
-        page=page_of(found.groups, number),
+        page=request.page_of(found.groups),
         most_groups=MOST_GROUPS_OF_TOPIC if found.is_cut else 0,
-        pipelines=await read_pipelines(console, lambda known: readers_of(known, topic.name)),
+        pipelines=await read_pipelines(request.console, lambda known: readers_of(known, topic.name)),
         tone_of=tone_of,
         denial=denial,
     )

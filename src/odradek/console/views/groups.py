@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,9 +11,9 @@ from odradek.console.views.figures import ranges, sparkline
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from odradek.console.cluster.groups import DescribedGroup, LagSummary, ListedGroup
+    from odradek.console.cluster.groups import GroupState, ListedGroup
     from odradek.console.models import Series
 
 STEADY_SHARE = 0.05  # a change of the lag within this share counts as steady,
@@ -27,20 +26,11 @@ KEPT_POINTS = 90  # with the last two readings, which may be five minutes apart
 
 
 class GroupRow(NamedTuple):
-    group: ListedGroup
+    group: ListedGroup | GroupState
     members: int | None
     lag: int | None
     line: str
     trend: str
-
-
-@dataclass(frozen=True, slots=True)
-class GroupView:
-    lags: LagSummary
-    line: str
-    trend: str
-    tone: str
-    assignments: Mapping[str, str]  # by member id
 
 
 def tone_of(state: str) -> str:
@@ -67,21 +57,12 @@ def trend_of(values: Sequence[float | None], lags_age_s: float = 0.0) -> str:
     return "growing" if change > 0 else "shrinking"
 
 
-def group_row(group: ListedGroup, members: int | None, lags: Series, now_s: float, lags_age_s: float) -> GroupRow:
+def group_row(
+    group: ListedGroup | GroupState, members: int | None, lags: Series, now_s: float, lags_age_s: float
+) -> GroupRow:
     values = lags.points(group.name, now_s, KEPT_POINTS)
     lag, trend = last_value(values, lags_age_s), trend_of(values, lags_age_s)
     return GroupRow(group, members, lag, sparkline(values[-LINE_POINTS:]), trend)
-
-
-def group_view(described: DescribedGroup, lags: Series, now_s: float, lags_age_s: float = 0.0) -> GroupView:
-    values = lags.points(described.group.name, now_s, KEPT_POINTS)
-    return GroupView(
-        described.lags,
-        sparkline(values[-LINE_POINTS:]),
-        trend_of(values, lags_age_s),
-        tone_of(described.group.state),
-        {member.member_id: assignment_text(member.assignment) for member in described.group.members},
-    )
 
 
 def assignment_text(assignment: Sequence[tuple[str, int]]) -> str:

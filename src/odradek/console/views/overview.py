@@ -13,7 +13,7 @@ from odradek.conventions.figures import count_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.console.cluster.snapshot import ClusterState, LogDirectory, PartitionState, Snapshot
+    from odradek.console.cluster.snapshot import ClusterState, KnownBroker, LogDirectory, PartitionState, Snapshot
     from odradek.console.cluster.traffic import BrokerLoad
     from odradek.console.cluster.watch import Freshness
     from odradek.console.models import Sample, Samples, Series
@@ -189,17 +189,8 @@ def _headline(
     return "All brokers run, and all replicas are in sync", "good"
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerRow:
-    broker_id: int
-    address: str
-    rack: str
-    is_running: bool
-    is_controller: bool
-    leads: int
-    preferred: int
-    replicas: int
-    not_in_sync: int
+class BrokerRow(NamedTuple):
+    broker: KnownBroker
     stored_bytes: int
     share: int  # of the bytes of all brokers, in percent
     directories: Sequence[LogDirectory]
@@ -207,29 +198,13 @@ class BrokerRow:
 
 
 def broker_rows(snapshot: Snapshot) -> list[BrokerRow]:
-    counts = snapshot.health.counts
-    stored: dict[int, int] = {}
-    for directory in snapshot.disks.directories:
-        stored[directory.broker_id] = stored.get(directory.broker_id, 0) + directory.stored_bytes
-    total = sum(stored.values()) or 1
-    return [
-        BrokerRow(
-            broker.broker_id,
-            f"{broker.host}:{broker.port}",
-            broker.rack or "",
-            not broker.is_fenced,
-            broker.broker_id == snapshot.state.cluster.controller_id,
-            counts.leads[broker.broker_id],
-            counts.preferred[broker.broker_id],
-            counts.replicas[broker.broker_id],
-            counts.replicas[broker.broker_id] - counts.in_sync[broker.broker_id],
-            stored.get(broker.broker_id, 0),
-            round(100 * stored.get(broker.broker_id, 0) / total),
-            [each for each in snapshot.disks.directories if each.broker_id == broker.broker_id],
-            snapshot.loads.get(broker.broker_id),
-        )
-        for broker in snapshot.state.brokers.values()
-    ]
+    total = sum(each.stored_bytes for each in snapshot.disks.directories) or 1
+    rows = []
+    for broker_id, broker in snapshot.state.brokers.items():
+        own = [each for each in snapshot.disks.directories if each.broker_id == broker_id]
+        stored = sum(each.stored_bytes for each in own)
+        rows.append(BrokerRow(broker, stored, round(100 * stored / total), own, snapshot.loads.get(broker_id)))
+    return rows
 
 
 def used_percent(directory: LogDirectory) -> int | None:

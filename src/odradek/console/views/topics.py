@@ -104,19 +104,16 @@ class PartitionRow(NamedTuple):
         return max(self.end_offset - self.start_offset, 0)
 
 
-def list_partitions(snapshot: Snapshot, name: str, number: int) -> Page[PartitionRow]:
-    partitions = snapshot.state.of_topics([name])
-    page = page_of(partitions, number)
-    rows = [
+def list_partitions(snapshot: Snapshot, partitions: Iterable[PartitionState]) -> list[PartitionRow]:
+    return [
         PartitionRow(
             each,
-            snapshot.starts.get((name, each.index)),
-            snapshot.ends.get((name, each.index)),
-            snapshot.disks.sizes.get((each.leader, name, each.index)),
+            snapshot.starts.get((each.topic, each.index)),
+            snapshot.ends.get((each.topic, each.index)),
+            snapshot.disks.sizes.get((each.leader, each.topic, each.index)),
         )
-        for each in page.rows
+        for each in partitions
     ]
-    return page.with_rows(rows)
 
 
 def order_settings(settings: Iterable[Setting], search: str) -> Sequence[Setting]:

@@ -77,18 +77,19 @@ class Renderer:
         )
         self.environment.globals.update(addresses=addresses, is_read_only=is_read_only, assets=assets_version)
 
+        self._templates = frozenset(self.environment.list_templates())
+
     def compile_templates(self) -> None:
         """Before a page needs them: compiling takes longer than rendering."""
-        for name in self.environment.list_templates():
+        for name in self._templates:
             self.environment.get_template(name)
 
-    def page(
-        self, request: Request, template: str, status: int | None = None, *, table: str = "", **values: Any
-    ) -> Response:
-        """A page with an error has the status 422, unless another one is given. If the browser replaces the element
-        `table`, only the template of that table is rendered."""
-        if table and request.headers.get("hx-target") == table:
-            template = template.replace(".html", "_table.html")
+    def page(self, request: Request, template: str, status: int | None = None, **values: Any) -> Response:
+        """A page with an error has the status 422, unless another one is given. If the browser replaces the table of a
+        page, whose element has the last word of the template's name, only the template of that table is rendered."""
+        stem = template.removesuffix(".html")
+        if request.headers.get("hx-target") == stem.rpartition("_")[2] and f"{stem}_table.html" in self._templates:
+            template = f"{stem}_table.html"
         notice = self._read_notice(request.cookies.get(FLASH_COOKIE, ""))
         response = HTMLResponse(
             self.environment.get_template(template).render(
@@ -135,20 +136,7 @@ class Renderer:
         return base64.urlsafe_b64decode(text).decode()
 
 
-def render(request: Request, template: str, status: int | None = None, *, table: str = "", **values: Any) -> Response:
-    """`Renderer.page` of the application."""
-    return _renderer_of(request).page(request, template, status, table=table, **values)
-
-
-def render_fragment(request: Request, template: str, **values: Any) -> str:
-    return _renderer_of(request).fragment(template, **values)
-
-
-def redirect(request: Request, location: str, notice: str = "") -> Response:
-    return _renderer_of(request).redirect(location, notice)
-
-
-def _renderer_of(request: Request) -> Renderer:
+def renderer_of(request: Request) -> Renderer:
     return cast("Renderer", request.app.state.renderer)
 
 
