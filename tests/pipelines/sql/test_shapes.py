@@ -327,18 +327,18 @@ def test_where_behind_an_outer_join_is_no_condition_of_the_join() -> None:
         ("select * from s natural join t", "NATURAL JOIN", "natural", "USING"),
         ("select * from s, lateral (select 1)", "LATERAL (SELECT …)", "lateral", "LATERAL VIEW"),
         ("select first(k) ignore nulls from s group by n", "IGNORE NULLS", "ignore nulls", "max_by"),
-        ("select * from s where k in (select k from t)", "IN (SELECT …) of the stream 't'", "k from t", "how: semi"),
+        ("select * from s where k in (select k from t)", "IN (SELECT …) of the stream 't'", "k from t", "deduplicate"),
         (
             "select * from s where k not in (select k from t)",
             "IN (SELECT …) of the stream 't'",
             "k from t",
-            "how: anti",
+            "how: left",
         ),
         (
             "select * from d where not exists (select 1 from s where s.k = d.k)",
             "EXISTS (SELECT …) of the stream 's'",
             "1 from s",
-            "how: anti",
+            "how: left",
         ),
         ("select (select max(m) from t) as m from s", "(SELECT …) of the stream 't'", "max(m)", "a step for its value"),
         (

@@ -15,8 +15,12 @@ from odradek.pipelines.definition.operations import (
     StreamJoin,
 )
 from odradek.pipelines.definition.vocabulary import Encoding, JoinKind
-from odradek.pipelines.planning.plan import LEFT, RIGHT, PairSql, UnionSql
+from odradek.pipelines.planning.plan import LEFT, PASSES, RIGHT, GroupSql, PairSql, RowSql, StaticSql, UnionSql
 from odradek.pipelines.sql.columns import Columns
+from odradek.pipelines.sql.query import Query
+from odradek.pipelines.sql.results import result_columns
+from odradek.pipelines.sql.splicing import quoted
+from odradek.pipelines.sql.text import SqlError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -34,11 +38,19 @@ def columns_of(made: MadeBy, inputs: Sequence[Columns | None], known: ColumnsOf)
     match made:
         case Source():
             return source_columns(made)
+        case RowSql():
+            return result_columns([made.query])
+        case GroupSql():
+            columns = result_columns([made.query])
+            has_passes = columns is not None and made.shape.having is not None
+            return Columns({**columns.types, PASSES: Primitive("BOOLEAN")}) if columns and has_passes else columns
         case PairSql():
             sides = [known(each.table) for each in (made.shape.left, made.shape.right)]
             return _prefixed(*sides)
         case UnionSql():
             return _united(inputs)
+        case StaticSql():
+            return _of_static(made, known)
         case Aggregation():
             return _of_aggregation(made, known)
         case Deduplication():
@@ -66,14 +78,34 @@ def source_columns(source: Source) -> Columns | None:
         return None
     if isinstance(source.origin, TopicOrigin):
         types |= {each.name: each.type for each in RECORD_COLUMNS}
-    return Columns({**types, **{each.name: None for each in source.columns}})
+    for computed in source.columns:
+        before = Columns(types)
+        types = {**types, computed.name: type_of(computed.expression, source.name, {source.name: before}.get)}
+    return Columns(types)
+
+
+def type_of(expression: str, table: str, known: ColumnsOf) -> ColumnType | None:
+    """The type of an expression over a table, if it is certain."""
+    try:
+        query = Query.of_expression(f"{expression}\nAS {quoted('it')}", table, known)
+    except SqlError:
+        return None
+    found = result_columns([query])
+    return None if found is None else found.type_of("it")
+
+
+def _of_static(made: StaticSql, known: ColumnsOf) -> Columns | None:
+    try:
+        return result_columns([Query.read(made.part, known)])
+    except SqlError:
+        return None
 
 
 def _of_aggregation(made: Aggregation, known: ColumnsOf) -> Columns:
     columns = known(made.input)
     window = {"window_start": TIMESTAMP, "window_end": TIMESTAMP} if made.window is not None else {}
     by = {name: None if columns is None else columns.type_of(name) for name in made.by}
-    results = {each.name: None for each in made.aggregates}
+    results = {each.name: type_of(each.expression, made.input, known) for each in made.aggregates}
     return Columns({**window, **by, **results})
 
 

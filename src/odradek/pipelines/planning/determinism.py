@@ -1,26 +1,23 @@
-"""Results depend on rows alone: which calls are refused, and which strings would be cast without a word."""
+"""Results depend on rows alone: which calls are refused, which strings would be cast without a word, what may fail."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.column_types import Primitive
-from odradek.pipelines.definition.model import LakehouseTarget, Source, Step, TableTarget, TopicTarget
-from odradek.pipelines.definition.operations import Aggregation, Sql
-from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql, place_of
+from odradek.pipelines.definition.column_types import Array, Map, Primitive
+from odradek.pipelines.definition.operations import Aggregation, Join, StreamJoin
+from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql
 from odradek.pipelines.planning.verdicts import Code, Refusal
-from odradek.pipelines.sql.functions import CLOCK, undetermined
-from odradek.pipelines.sql.query import Query
-from odradek.pipelines.sql.text import SqlError, position
+from odradek.pipelines.planning.written import Written, written_in
+from odradek.pipelines.sql.functions import CLOCK, MAY_FAIL, undetermined
+from odradek.pipelines.sql.text import exp, span_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.pipelines.definition.column_types import ColumnType
-    from odradek.pipelines.definition.places import Place
-    from odradek.pipelines.planning.plan import End, Plan, Table
-    from odradek.pipelines.sql.query import Call
+    from odradek.pipelines.planning.plan import Plan, Table
+    from odradek.pipelines.sql.query import Call, Query
     from odradek.pipelines.sql.text import Span
 
 STRING = Primitive("STRING")
@@ -30,16 +27,7 @@ NUMERIC = frozenset(
         "var_pop", "var_samp", "skewness", "kurtosis", "median",
     )
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """SQL that a definition has over a table: a query, or an expression. `text` and `place` are those of spans."""
-
-    subject: Table | End
-    query: Query
-    text: str
-    place: Place
+FAILING = {"Bracket": "[]", "Cast": "cast(…)", "Div": "/", "Mod": "%"}  # nodes of sqlglot
 
 
 def determinism(plan: Plan) -> Iterator[Refusal]:
@@ -53,16 +41,15 @@ def determinism(plan: Plan) -> Iterator[Refusal]:
                 advice = "a function with deterministic: true, whose result depends on its arguments alone"
             if advice is not None:
                 message = f"{written.subject.described} uses {what}, which the rows do not determine"
-                yield Refusal(Code.UNDETERMINED, written.subject, _at(written, call.span), message, f"use {advice}")
+                yield Refusal(Code.UNDETERMINED, written.subject, written.place(call.span[0]), message, f"use {advice}")
             if what in CLOCK or (what == "unix_timestamp" and not call.arguments):
                 reads = f"{written.subject.described} reads the clock by {what}"
                 message = f"{reads}: rows that are read again have another result"
                 hint = "use a time of the row, such as _timestamp of a record"
-                yield Refusal(None, written.subject, _at(written, call.span), message, hint)
+                yield Refusal(None, written.subject, written.place(call.span[0]), message, hint)
             yield from _implicit_cast(written, call)
     for table in plan.tables.values():
-        if isinstance(table.made_by, PairSql):
-            yield from _cast_keys(plan, table, table.made_by)
+        yield from _cast_keys(plan, table)
 
 
 def _implicit_cast(written: Written, call: Call) -> Iterator[Refusal]:
@@ -73,7 +60,7 @@ def _implicit_cast(written: Written, call: Call) -> Iterator[Refusal]:
         name = query.text(span)
         message = f"{written.subject.described} casts the STRING '{name}' implicitly"
         example = f"write {call.name}(cast({name} as bigint)), or try_cast"
-        yield Refusal(Code.IMPLICIT_CAST, written.subject, _at(written, span), message, example)
+        yield Refusal(Code.IMPLICIT_CAST, written.subject, written.place(span[0]), message, example)
 
 
 def _type_of(query: Query, span: Span) -> ColumnType | None:
@@ -84,62 +71,66 @@ def _type_of(query: Query, span: Span) -> ColumnType | None:
     return None if columns is None or named is None else columns.type_of(named.parts[0])
 
 
-def _cast_keys(plan: Plan, table: Table, made: PairSql) -> Iterator[Refusal]:
-    shape = made.shape
-    sides = [plan.table(each.table).columns for each in (shape.left, shape.right)]
-    for left, right in shape.keys:
-        kinds = [None if side is None else side.type_of(key) for side, key in zip(sides, (left, right), strict=True)]
-        if None not in kinds and STRING in kinds and kinds[0] != kinds[1]:
-            text = f"{shape.left.alias}.{left}" if kinds[0] == STRING else f"{shape.right.alias}.{right}"
-            other = kinds[1] if kinds[0] == STRING else kinds[0]
-            message = f"{table.described} casts the STRING '{text}' implicitly"
-            example = f"write cast({text} as {other.ddl.lower() if other else 'bigint'}) in a step before"
-            yield Refusal(Code.IMPLICIT_CAST, table, table.place_in_sql(shape.right.span[0]), message, example)
-
-
-def _at(written: Written, span: Span) -> Place:
-    return written.place.inside(*position(written.text, max(span[0], 0)))
-
-
-def written_in(plan: Plan) -> Iterator[Written]:
-    """The SQL of a definition over streams: queries, and the expressions that can be read."""
-    for table in plan.tables.values():
-        made, owner = table.made_by, table.owner
-        operation = owner.operation if isinstance(owner, Step) else None
-        is_query = isinstance(made, RowSql | GroupSql | PairSql) and not (isinstance(made, RowSql) and made.pairs)
-        if is_query and isinstance(operation, Sql) and isinstance(made, RowSql | GroupSql | PairSql):
-            yield Written(table, made.query, operation.text, operation.place)
-    for subject, name, text, place in _expressions(plan):
-        try:
-            query = Query.of_expression(text, name, lambda each: plan.table(each).columns)
-        except SqlError:
-            continue  # reported with the columns of the table
-        yield Written(subject, query, text, place)
-
-
-def _expressions(plan: Plan) -> Iterator[tuple[Table | End, str, str, Place]]:
-    """Each expression over a stream: the declaration, the table, the text and its place."""
-    for table in plan.tables.values():
-        made, owner = table.made_by, table.owner
-        if not table.path.is_stream:
+def _cast_keys(plan: Plan, table: Table) -> Iterator[Refusal]:
+    """Keys of a join of which one side is a STRING and the other is not."""
+    made = table.made_by
+    match made:
+        case PairSql():
+            left, right, pairs = made.shape.left.table, made.shape.right.table, made.shape.keys
+            place = table.place_in_sql(made.shape.right.span[0])
+        case Join() | StreamJoin():
+            left, right = made.input, made.table if isinstance(made, Join) else made.stream
+            pairs, place = tuple((name, name) for name in made.on), table.place("join", "on")
+        case _:
+            return
+    sides = [(name, plan.table(name).columns) for name in (left, right)]
+    for pair in pairs:
+        kinds = [None if known is None else known.type_of(key) for (_, known), key in zip(sides, pair, strict=True)]
+        if None in kinds or kinds[0] == kinds[1] or STRING not in kinds:
             continue
-        if isinstance(made, Source):
-            yield from ((table, table.name, each.expression, each.expression_place) for each in made.columns)
-        if isinstance(made, Aggregation):
-            yield from ((table, made.input, each.expression, each.expression_place) for each in made.aggregates)
-        if isinstance(owner, Step) and not table.is_hidden:
-            yield from ((table, table.name, each.check, each.check_place) for each in owner.expectations)
-    for end in plan.ends:
-        yield from ((end, end.input, *each) for each in _of_end(end) if plan.is_stream(end.input))
+        number = kinds.index(STRING)
+        other = kinds[1 - number]
+        name, column = plan.table(sides[number][0]).owner.name, pair[number]
+        message = f"{table.described} casts the STRING '{column}' of '{name}' implicitly"
+        example = f"write cast({column} as {other.ddl.lower() if other else 'bigint'}) as {column} in a step before"
+        yield Refusal(Code.IMPLICIT_CAST, table, place, message, example)
 
 
-def _of_end(end: End) -> Iterator[tuple[str, Place]]:
-    target = end.target
-    if isinstance(target, TopicTarget):
-        named = [("key", target.key), ("deletes", target.deletes)]
-        yield from ((text, place_of(end, key)) for key, text in named if text is not None)
-        yield from ((text, place_of(end, "value", text)) for text in target.value)
-        yield from ((each.expression, each.expression_place) for each in target.headers)
-    if isinstance(target, TableTarget | LakehouseTarget) and target.changes is not None:
-        deletes = target.changes.deletes
-        yield from [] if deletes is None else [(deletes, place_of(end, "changes", "deletes"))]
+def uncaught(plan: Plan) -> Iterator[Refusal]:
+    """Warns of what may fail for a row where the error cannot be caught: in aggregates, and in joins with tables."""
+    for written in written_in(plan):
+        made = getattr(written.subject, "made_by", None)
+        if isinstance(made, GroupSql | Aggregation | PairSql) or (isinstance(made, RowSql) and made.shape.tables):
+            for name, instead, offset in failing_parts(written.query):
+                message = (
+                    f"{written.subject.described} has {name}, and a row for which it fails stops the pipeline here"
+                )
+                hint = f"write {instead}, or compute it in a step before, where such a row is a dead letter"
+                yield Refusal(None, written.subject, written.place(offset), message, hint)
+
+
+def failing_parts(query: Query) -> Iterator[tuple[str, str, int]]:
+    """What of a query may fail for a row, what gives null instead, and where it is."""
+    for call in query.calls:
+        if call.name in MAY_FAIL and call.name not in NUMERIC and not _is_of_value(query, call):
+            yield f"{call.name}(…)", MAY_FAIL[call.name], call.span[0]
+    for kind, name in FAILING.items():
+        for node in query.tree.find_all(getattr(exp, kind)):
+            found = span_of(node)
+            if type(node).__name__ == kind and found is not None and not _is_safe(query, node, found):
+                yield name, MAY_FAIL[name.split("(", maxsplit=1)[0]], found[0] + query.part.start
+
+
+def _is_of_value(query: Query, call: Call) -> bool:
+    """Whether a call converts a column that is no text."""
+    kind = _type_of(query, call.arguments[0]) if call.arguments else None
+    return kind is not None and kind != STRING and not isinstance(kind, Array | Map)
+
+
+def _is_safe(query: Query, node: exp.Expr, found: Span) -> bool:
+    """Whether it is a division by a number that is not 0, or a cast of a column that is no text."""
+    divisor = node.args.get("expression")
+    if isinstance(divisor, exp.Literal):
+        return not divisor.is_string and float(divisor.name) != 0
+    kind = _type_of(query, (found[0] + query.part.start, found[1] + query.part.start))
+    return isinstance(node, exp.Cast) and isinstance(node.this, exp.Column) and kind not in {None, STRING}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
-from odradek.pipelines.definition.model import Step, TableTarget
+from odradek.pipelines.definition.model import LakehouseTarget, Step, TableTarget
 from odradek.pipelines.definition.operations import (
     Aggregation,
     Deduplication,
@@ -16,13 +16,15 @@ from odradek.pipelines.definition.operations import (
 )
 from odradek.pipelines.definition.vocabulary import Otherwise, StateOrder, StreamJoinKind
 from odradek.pipelines.planning.constructs import needs_of, of_end, of_table
-from odradek.pipelines.planning.determinism import determinism
+from odradek.pipelines.planning.determinism import determinism, uncaught
+from odradek.pipelines.planning.paths import RECORD_COLUMN_NAMES
 from odradek.pipelines.planning.plan import (
     EndMode,
     GroupSql,
     PairSql,
     Plan,
     RowSql,
+    StaticSql,
     Table,
     UnionSql,
     Unplanned,
@@ -32,6 +34,7 @@ from odradek.pipelines.planning.splitting import with_flows
 from odradek.pipelines.planning.tables import make_plan
 from odradek.pipelines.planning.targets import realtime, targets
 from odradek.pipelines.planning.verdicts import SPREADING, Code, Refusal
+from odradek.pipelines.planning.written import check_names
 from odradek.pipelines.sql.query import Join as JoinWord
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.planning.plan import End, Path
 
+TIMESTAMP = Primitive("TIMESTAMP")
 INEXACT = frozenset((Primitive("FLOAT"), Primitive("DOUBLE")))
 THROUGH_A_TOPIC = "write the groups to a topic (mode: update), and read that in another pipeline"
 
@@ -49,6 +53,7 @@ THROUGH_A_TOPIC = "write the groups to a topic (mode: update), and read that in 
 def checked_plan(pipeline: Pipeline, problems: Problems) -> Plan:
     """The plan of a pipeline, with its flows if nothing is refused."""
     plan = make_plan(pipeline, problems)
+    check_names(plan, problems)
     apply_rules(plan, problems)
     return plan if problems.errors else with_flows(plan)
 
@@ -75,7 +80,8 @@ def shapes(plan: Plan) -> Iterator[Refusal]:
         if isinstance(made, Unplanned):
             place = table.place_in_sql(made.why.span[0])
             message = f"{table.described} has {made.why.clause.rstrip(',')}, which a stream does not have row by row"
-            yield Refusal(Code.NOT_ROW_BY_ROW, table, place, message, f"write {made.why.advice}")
+            example = f"write {made.why.advice.removeprefix('write ')}"
+            yield Refusal(Code.NOT_ROW_BY_ROW, table, place, message, example)
         elif isinstance(made, Join) and plan.is_stream(made.table):
             message = f"{table.described} joins the table '{made.table}', which is a stream"
             example = f"write join: {{stream: {made.table}, on: [{', '.join(made.on)}], within: 1 hour}}"
@@ -104,7 +110,9 @@ def static_sides(plan: Plan) -> Iterator[Refusal]:
                 if not plan.is_stream(name):
                     message = f"{table.described} unites a stream with static rows, which each batch would have again"
                     example = "write these rows to a topic once, or join them"
-                    yield Refusal(Code.STATIC_ROWS_AGAIN, table, table.place(), message, example)
+                    part = plan.table(name).made_by
+                    place = table.place_in_sql(part.part.start if isinstance(part, StaticSql) else 0)
+                    yield Refusal(Code.STATIC_ROWS_AGAIN, table, place, message, example)
         for each in table.checks if plan.streams and not table.path.is_stream else ():
             if each.otherwise is Otherwise.QUARANTINE:
                 what = f"expectation '{each.name}' of {table.described}"
@@ -132,7 +140,9 @@ def _declared_join(plan: Plan, table: Table, made: StreamJoin) -> Iterator[Refus
     if made.within is None:
         if made.how is not StreamJoinKind.INNER:
             message = f"the {made.how} join of {table.described} keeps rows without a match, and waits for one forever"
-            yield Refusal(Code.JOIN_WITHOUT_BOUND, table, table.place("join", "within"), message, "within: 1 hour")
+            yield Refusal(
+                Code.JOIN_WITHOUT_BOUND, table, table.place("join", "within"), message, "write within: 1 hour"
+            )
         return
     sides = {made.input: table.place("from"), made.stream: table.place("join", "stream")}
     yield from _watermarks(plan, table, sides)
@@ -145,6 +155,13 @@ def _join_in_sql(plan: Plan, table: Table, made: PairSql) -> Iterator[Refusal]:
     left, right = shape.left, shape.right
     place = table.place_in_sql(right.span[0])
     names = f"the join of '{left.alias}' and '{right.alias}'"
+    if shape.how in {JoinWord.SEMI, JoinWord.ANTI}:
+        message = f"{table.described} has a LEFT {shape.how.upper()} JOIN of two streams"
+        example = "write a LEFT JOIN, and behind it a filter: where other.id is null"
+        if shape.how is JoinWord.SEMI:
+            example = "write an inner join, and `deduplicate` behind it"
+        yield Refusal(Code.NOT_ROW_BY_ROW, table, place, message, example)
+        return
     if not shape.keys:
         message = f"{names} has no equality of their columns"
         example = f"add one, such as {left.alias}.id = {right.alias}.id"
@@ -162,8 +179,10 @@ def _join_in_sql(plan: Plan, table: Table, made: PairSql) -> Iterator[Refusal]:
         yield Refusal(Code.JOIN_WITHOUT_BOUND, table, place, message, example)
     if shape.how is not JoinWord.INNER and shape.residual:
         text = " and ".join(made.query.text(each) for each in shape.residual)
-        message = f"the {shape.how.upper()} join of streams has a further condition, {text}: only inner joins filter"
-        example = "filter one side in a step before it, or the joined rows behind it"
+        message = (
+            f"the {shape.how.upper()} join of streams has a further condition, {text}: only inner joins filter pairs"
+        )
+        example = "write the condition into a step before the join, or behind it"
         yield Refusal(Code.OUTER_JOIN_WITH_CONDITION, table, place, message, example)
     yield from _half_times(table, shape.keys, [each.lower() for each in times], place)
 
@@ -179,7 +198,7 @@ def _watermarks(plan: Plan, table: Table, sides: dict[str, Place]) -> Iterator[R
         else:
             needed = f"the join of {table.described} needs a watermark on '{_shown(plan, name)}'"
             message = f"{needed}, whose rows would be kept for ever"
-            example = "add watermark: {column: at, delay: 10 minutes} to its source"
+            example = _watermark_example(plan, name, _time_column(plan, name))
             yield Refusal(Code.JOIN_WITHOUT_WATERMARK, table, place, message, example)
 
 
@@ -211,7 +230,11 @@ def event_times(plan: Plan) -> Iterator[Refusal]:
         column, place = _window_column(table)
         if path.event_time is None:
             because = _lost(plan, path) if path.lost_by is not None else "no source before it has a watermark"
-            example = _kept_by(plan, path) if path.lost_by is not None else _watermark_example(plan, table)
+            example = (
+                _kept_by(plan, path)
+                if path.lost_by is not None
+                else _watermark_example(plan, table.name, column or _time_column(plan, table.inputs[0]))
+            )
             message = f"{table.described} needs event time, and {because}"
             yield Refusal(Code.NO_EVENT_TIME, table, place, message, example)
         elif column is not None and column.lower() != path.event_time.lower():
@@ -234,40 +257,55 @@ def _window_column(table: Table) -> tuple[str | None, Place]:
 def _lost(plan: Plan, path: Path) -> str:
     """Why there is no event time: what lost it."""
     table = plan.table(path.lost_by or "")
-    made = table.made_by
-    if isinstance(made, KeyedState):
-        return f"the rows of keyed state '{table.owner.name}' have none"
-    if isinstance(made, StreamJoin) and made.within is None:
-        return f"the pairs of '{table.owner.name}' match at any time"
-    if isinstance(made, StreamJoin | PairSql):
-        return f"the pairs of the join '{table.owner.name}' have none"
-    if isinstance(made, PythonFunction):
-        return f"step '{table.owner.name}' does not declare its column in schema:"
-    if isinstance(made, Aggregation | GroupSql):
-        return f"the groups of '{table.owner.name}' have none"
-    return f"step '{table.owner.name}' does not select its column as it is"
+    name, made = table.owner.name, table.made_by
+    match made:
+        case KeyedState():
+            return f"the rows of keyed state '{name}' have none"
+        case StreamJoin() if made.within is None:
+            return f"the pairs of '{name}' match at any time"
+        case StreamJoin() | PairSql():
+            return f"the pairs of the join '{name}' have none"
+        case PythonFunction():
+            return f"step '{name}' does not declare it"
+        case GroupSql() if made.shape.window is not None:
+            return f"step '{name}' does not select the end of its window"
+        case Aggregation() | GroupSql():
+            return f"the groups of '{name}' have none"
+        case UnionSql():
+            return f"the sides of '{name}' do not have it in one column"
+        case _:
+            return f"step '{name}' does not select it as it is"
 
 
 def _kept_by(plan: Plan, path: Path) -> str:
-    table = plan.table(path.lost_by or "")
-    made = table.made_by
-    if isinstance(made, GroupSql) and made.shape.window is not None:
-        return "select window.end, the event time of a window"
-    if isinstance(made, Aggregation | GroupSql):
-        return "group by a window of the event time"
-    if isinstance(made, PythonFunction):
-        return "add the column of the event time to schema: of the step"
-    if isinstance(made, UnionSql):
-        return "select the event times of all sides at one position"
-    if isinstance(made, RowSql):
-        return "select the column of the event time as it is, renamed or not"
-    return THROUGH_A_TOPIC.replace("the groups", "the rows").replace(" (mode: update)", "")
+    """What to write so that the event time is not lost."""
+    made = plan.table(path.lost_by or "").made_by
+    match made:
+        case GroupSql() if made.shape.window is not None:
+            return "select window.end, the event time of a window"
+        case Aggregation() | GroupSql():
+            return "group by a window of the event time"
+        case PythonFunction():
+            return "add its column to the schema of the step"
+        case UnionSql():
+            return "select the event times of all sides at one position"
+        case RowSql():
+            return "select its column, renamed or not"
+        case _:
+            return "write the rows to a topic, and read that in another pipeline"
 
 
-def _watermark_example(plan: Plan, table: Table) -> str:
-    sources = [each.name for each in plan.streams if each.name in plan.upstream(table.name)]
-    column = _window_column(table)[0] or "at"
-    return f"add watermark: {{column: {column}, delay: 10 minutes}} to source '{sources[0] if sources else '…'}'"
+def _watermark_example(plan: Plan, name: str, column: str) -> str:
+    sources = [each.name for each in plan.streams if each.name in plan.upstream(name)]
+    return f"add watermark: {{column: {column}, delay: 10 minutes}} to source '{sources[0]}'"
+
+
+def _time_column(plan: Plan, name: str, *key: str) -> str:
+    """A column of a table that may be its event time; behind a key, one that may be the order of its rows."""
+    path, columns = plan.path(name), plan.table(name).columns
+    types = {} if columns is None else columns.without((*RECORD_COLUMN_NAMES, *key)).types
+    times = [each for each, kind in types.items() if kind == TIMESTAMP]
+    return path.event_time or next(iter(times or (types if key else ())), "at")
 
 
 def groups(plan: Plan) -> Iterator[Refusal]:
@@ -305,19 +343,27 @@ def _final_only(plan: Plan, end: End, path: Path) -> Refusal:
 
 
 def _never_final(plan: Plan, end: End, path: Path) -> Refusal:
-    name = path.never_final or ""
-    source = next((plan.path(each).event_time for each in plan.table(name).inputs), None)
-    window = f"group by window({source or 'at'}, '1 minute')"
+    grouping = plan.table(path.never_final or "")
+    time = _time_column(plan, grouping.inputs[0])
+    is_sql = isinstance(grouping.made_by, GroupSql)
+    example = f"group by window({time}, '1 hour')" if is_sql else f"add window: {{column: {time}, size: 1 hour}}"
     writes = "writes final rows"
-    others = ""
-    if end.mode is EndMode.APPEND and path.can_change:
-        others = ", or use mode: update" if not isinstance(end.target, TableTarget) else ", or name them in key:"
-    if end.mode is EndMode.KEYED:
-        writes = "takes final rows, because the groups are not the only state"
-    if end.mode is EndMode.CHANGES:
-        others = ", or use key: in place of changes:"
-    message = f"the groups of '{_shown(plan, name)}' never become final for {end.described}, which {writes}"
-    return Refusal(Code.NEVER_FINAL, end, place_of(end, "mode"), message, f"{window}{others}")
+    if end.mode is EndMode.KEYED and path.groups is None:
+        writes = "takes final rows behind UNION ALL and Python"
+        example += f", or {THROUGH_A_TOPIC}"
+    elif end.mode is EndMode.KEYED:
+        writes = "takes final rows behind other state"
+        example += f", or write '{_shown(plan, grouping.inputs[0])}' to a topic, and group that in another pipeline"
+    elif end.mode is EndMode.CHANGES:
+        example += ", or use key: in place of changes:"
+    elif path.can_change:
+        example += ", or add key:, the columns of the groups" if _is_table(end) else ", or use mode: update"
+    message = f"the groups of '{grouping.owner.name}' never become final for {end.described}, which {writes}"
+    return Refusal(Code.NEVER_FINAL, end, place_of(end, "mode"), message, example)
+
+
+def _is_table(end: End) -> bool:
+    return isinstance(end.target, TableTarget | LakehouseTarget)
 
 
 def keys(plan: Plan) -> Iterator[Refusal]:
@@ -352,10 +398,13 @@ def _group_key(plan: Plan, end: End) -> Iterator[Refusal]:
         message = f"the key of {end.described} must be the columns by which '{name}' groups"
         yield Refusal(Code.KEY_IS_NOT_THE_GROUP, end, place, message, f"write key: [{wanted}]")
     else:
-        groups_by = f"the columns by which '{name}' groups, and not all of them are selected as they are"
+        made = plan.table(path.grouped_by or "").made_by
+        by = made.by if isinstance(made, Aggregation) else ()
+        texts = [each.text for each in made.shape.keys] if isinstance(made, GroupSql) else list(by)
+        missing = texts[len(texts) - len(groups) :][groups.index(())]
+        groups_by = f"the columns by which '{name}' groups, and '{missing}' is not selected as it is"
         message = f"the key of {end.described} must be {groups_by}"
-        example = "select each column or expression of GROUP BY, and make these columns the key"
-        yield Refusal(Code.KEY_IS_NOT_THE_GROUP, end, place, message, example)
+        yield Refusal(Code.KEY_IS_NOT_THE_GROUP, end, place, message, f"select {missing}, and add it to the key")
 
 
 def _is_exact(kind: ColumnType) -> bool:
@@ -382,7 +431,7 @@ def orders(plan: Plan) -> Iterator[Refusal]:
             example = f"write key: {listed}, or use a table or view with key and order_by"
             yield Refusal(Code.NO_ORDER, table, table.place("deduplicate", "key"), message, example)
         elif made.order is not StateOrder.ANY:
-            takes = f"the processor of {table.described} takes rows in the order of arrival"
+            takes = f"the processor of {table.described} takes rows as they arrive"
             message = f"{takes}, and {_no_order(plan, made.input)}"
             example = "write order: any, if its result does not depend on the order"
             yield Refusal(Code.NO_ORDER, table, table.place("state"), message, example)
@@ -392,7 +441,8 @@ def orders(plan: Plan) -> Iterator[Refusal]:
             continue
         keeps = f"{end.described} keeps the row of each {', '.join(end.key)} that arrived last"
         message = f"{keeps}, and {_no_order(plan, end.input)}"
-        example = "add order_by: [at, id], columns that say which row is newer"
+        column = _time_column(plan, end.input, *end.key)
+        example = f"add order_by: [{column}], columns that say which row is newer"
         yield Refusal(Code.NO_ORDER, end, place_of(end, "key"), message, example)
 
 
@@ -402,7 +452,7 @@ def _no_order(plan: Plan, name: str) -> str:
     lost = next((each for each in upstream if each.path.is_stream and not each.path.is_ordered), None)
     if lost is None:
         return f"the groups of '{_shown(plan, name)}' have none"
-    return f"the rows of {lost.described} have none"
+    return f"the rows of {lost.described} have no order of arrival"
 
 
 def _shown(plan: Plan, name: str) -> str:
@@ -410,4 +460,4 @@ def _shown(plan: Plan, name: str) -> str:
     return plan.table(name).owner.name
 
 
-RULES = (shapes, static_sides, joins, event_times, groups, keys, orders, determinism, realtime, targets)
+RULES = (shapes, static_sides, joins, event_times, groups, keys, orders, determinism, uncaught, realtime, targets)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 SET_OPERATIONS = {
     "UNION": "write UNION ALL, and `deduplicate` with all columns as its key behind it",
-    "INTERSECT": "write a `join` with `stream`, `on` and `within`, and `how: semi`",
-    "EXCEPT": "write a `join` with `stream`, `on` and `within`, and `how: anti`",
+    "INTERSECT": "write a `join` with `stream`, `on` and `within`, and `deduplicate` behind it",
+    "EXCEPT": "write a `join` with `stream`, `on`, `within` and `how: left`, and behind it WHERE … IS NULL",
 }
 AFTER_FROM = frozenset(
     ("WHERE", "GROUP_BY", "HAVING", "ORDER_BY", "SORT_BY", "CLUSTER_BY", "DISTRIBUTE_BY", "LIMIT", "QUALIFY", "WINDOW")

@@ -158,9 +158,10 @@ class _Reading:
         above = tree.find_ancestor(exp.In, exp.Exists, exp.Select)
         names = {exp.In: "IN (SELECT …)", exp.Exists: "EXISTS (SELECT …)"}
         kind = next((name for each, name in names.items() if isinstance(above, each)), "(SELECT …)")
-        how = "anti" if above is not None and isinstance(above.parent, exp.Not) else "semi"
+        is_not = above is not None and isinstance(above.parent, exp.Not)
+        how, behind = (", how: left", "WHERE … IS NULL") if is_not else ("", "`deduplicate`")
         advice = (
-            f"join: {{stream: {stream}, on: [k], within: 1 hour, how: {how}}}"
+            f"join: {{stream: {stream}, on: [k], within: 1 hour{how}}}, and {behind} behind it"
             if kind != "(SELECT …)"
             else f"a step for its value, and a join: {{stream: …, on: [k], within: 1 hour}} with {stream}"
         )
