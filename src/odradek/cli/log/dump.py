@@ -11,7 +11,7 @@ import click
 
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import flag, format_option
-from odradek.cli.framework.output import faint, one_line, print_columns, print_json, say, strong
+from odradek.cli.framework.output import faint, fields_of, one_line, print_columns, print_json, say, strong, values_of
 from odradek.cli.log.stored_files import (
     BatchAt,
     Row,
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from odradek.protocol.records import Record
 
 
+COUNTS = "first_offset last_offset batches records size_bytes"
 BATCHES_AT_ONCE = 5000
+FLAGS = ("transaction", "control", "append time", "delete horizon")
 
 
 @dataclass
@@ -136,7 +138,8 @@ def dump_segment(path: str, wanted: Dump) -> None:
     with mapped(path) as data:
         summary = summarise(data, verify=wanted.verify)
         if wanted.as_json:
-            print_json({"kind": "segment", "file": path, "base_offset": base_offset, **summary_row(summary)})
+            place = {"kind": "segment", "file": path, "base_offset": base_offset}
+            print_json({**place, **fields_of(summary, f"{COUNTS} codecs min_time max_time")})
         else:
             say(f"{strong(path)}  {summary_text(summary)}")
         batches = (item for item in scan_segment(data, verify=False) if not isinstance(item, TornTail))
@@ -196,28 +199,12 @@ def dump_directory(path: str, wanted: Dump) -> None:
         say(f"  {os.path.basename(other).ljust(width)}  {faint(f'{kind}, {entries_text(rows)}')}")
 
 
-def summary_row(summary: SegmentSummary) -> dict[str, Any]:
-    return {
-        "first_offset": summary.first_offset,
-        "last_offset": summary.last_offset,
-        "batches": summary.batches,
-        "records": summary.records,
-        "size_bytes": summary.size_bytes,
-        "codecs": dict(summary.codecs),
-        "min_time": summary.min_time,
-        "max_time": summary.max_time,
-    }
-
-
 def summary_text(summary: SegmentSummary) -> str:
     facts = [size_text(summary.size_bytes)]
     if summary.batches:
-        facts += [
-            f"offsets {summary.first_offset}–{summary.last_offset}",
-            count_text(summary.records, "record"),
-            f"{summary.batches:,} batch{'' if summary.batches == 1 else 'es'}",
-            " ".join(f"{codec}×{count}" for codec, count in summary.codecs.items()),
-        ]
+        facts += [f"offsets {summary.first_offset}–{summary.last_offset}", count_text(summary.records, "record")]
+        facts += [f"{summary.batches:,} batch{'' if summary.batches == 1 else 'es'}"]
+        facts += [" ".join(f"{codec}×{count}" for codec, count in summary.codecs.items())]
     else:
         facts.append("no batches")
     if summary.min_time is not None:
@@ -227,20 +214,11 @@ def summary_text(summary: SegmentSummary) -> str:
 
 def print_segments(summaries: Mapping[str, SegmentSummary]) -> None:
     """One row per segment."""
-    rows = [
-        (
-            os.path.basename(path),
-            summary.first_offset,
-            summary.last_offset,
-            summary.batches,
-            summary.records,
-            size_text(summary.size_bytes),
-            ",".join(summary.codecs) or "–",
-            summary.min_time or "–",
-            summary.max_time or "–",
-        )
-        for path, summary in summaries.items()
-    ]
+    rows = []
+    for path, each in summaries.items():
+        *counts, size_bytes = values_of(each, COUNTS)
+        texts = (size_text(size_bytes), ",".join(each.codecs), each.min_time, each.max_time)
+        rows.append((os.path.basename(path), *counts, *(text or "–" for text in texts)))
     print_columns(["SEGMENT", "FIRST", "LAST", "BATCHES", "RECORDS", "SIZE", "CODECS", "FROM", "TO"], rows, indent="  ")
 
 
@@ -248,22 +226,17 @@ def batch_row(item: BatchAt) -> dict[str, Any]:
     header = item.header
     return {
         "position": item.position,
-        "base_offset": header.base_offset,
-        "last_offset": header.last_offset,
+        **fields_of(header, "base_offset last_offset"),
         "records": header.record_count,
         "size_bytes": header.size_bytes,
         "codec": codec_name(header),
         "leader_epoch": header.partition_leader_epoch,
         "max_timestamp": header.max_timestamp,
         "timestamp_type": "log_append_time" if header.uses_log_append_time else "create_time",
-        "producer_id": header.producer_id,
-        "producer_epoch": header.producer_epoch,
-        "base_sequence": header.base_sequence,
+        **fields_of(header, "producer_id producer_epoch base_sequence"),
         "transactional": header.is_transactional,
         "control": header.is_control,
-        "delete_horizon_ms": header.delete_horizon_ms,
-        "magic": header.magic,
-        "crc": header.crc,
+        **fields_of(header, "delete_horizon_ms magic crc"),
     }
 
 
@@ -279,13 +252,9 @@ def print_batches(items: Sequence[BatchAt]) -> None:
 
 
 def record_row(record: Record, *, with_values: bool) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "time": iso_text(record.timestamp),
-        "key_size_bytes": None if record.key is None else len(record.key),
-        "value_size_bytes": None if record.value is None else len(record.value),
-    }
+    row: dict[str, Any] = {"offset": record.offset, "timestamp": record.timestamp, "time": iso_text(record.timestamp)}
+    for name, data in (("key", record.key), ("value", record.value)):
+        row[f"{name}_size_bytes"] = None if data is None else len(data)
     if with_values:
         row.update(text_fields("key", record.key))
         row.update(text_fields("value", record.value))
@@ -317,13 +286,13 @@ def producer_text(item: BatchAt) -> str:
 
 def flags_of(item: BatchAt) -> list[str]:
     header = item.header
-    named = {
-        "transaction": header.is_transactional,
-        "control": header.is_control,
-        "append time": header.uses_log_append_time,
-        "delete horizon": header.delete_horizon_ms is not None,
-    }
-    return [name for name, is_set in named.items() if is_set]
+    flags = (
+        header.is_transactional,
+        header.is_control,
+        header.uses_log_append_time,
+        header.delete_horizon_ms is not None,
+    )
+    return [name for name, is_set in zip(FLAGS, flags, strict=True) if is_set]
 
 
 def print_records(rows: Sequence[dict[str, Any]], *, with_values: bool) -> None:

@@ -155,24 +155,12 @@ def _salvage(segment: SegmentCheck, following_offset: int | None) -> None:
 def _empty_batches(first_offset: int, end_offset: int) -> Iterator[bytearray]:
     while first_offset < end_offset:
         last_offset = min(end_offset - 1, first_offset + LARGEST_DELTA)
-        yield write_batch(
-            BatchHeader(
-                base_offset=first_offset,
-                batch_length=HEADER_SIZE_BYTES - LENGTH_END_POSITION,
-                partition_leader_epoch=-1,
-                magic=CURRENT_MAGIC,
-                crc=0,
-                attributes=0,
-                last_offset_delta=last_offset - first_offset,
-                base_timestamp=-1,
-                max_timestamp=-1,
-                producer_id=-1,
-                producer_epoch=-1,
-                base_sequence=-1,
-                record_count=0,
-            ),
-            b"",
-        )
+        header = BatchHeader(
+            base_offset=first_offset, batch_length=HEADER_SIZE_BYTES - LENGTH_END_POSITION, partition_leader_epoch=-1,
+            magic=CURRENT_MAGIC, crc=0, attributes=0, last_offset_delta=last_offset - first_offset, base_timestamp=-1,
+            max_timestamp=-1, producer_id=-1, producer_epoch=-1, base_sequence=-1, record_count=0,
+        )  # fmt: skip
+        yield write_batch(header, b"")
         first_offset = last_offset + 1
 
 

@@ -192,12 +192,8 @@ def time_index_rows(path: str, data: bytes) -> Iterator[Row]:
     for timestamp_ms, relative in _TIME_ENTRY.iter_unpack(data[: len(data) // 12 * 12]):
         if not timestamp_ms and not relative:
             return
-        yield {
-            "kind": "time_index_entry",
-            "timestamp": timestamp_ms,
-            "time": iso_text(timestamp_ms),
-            "offset": base + relative,
-        }
+        time = {"timestamp": timestamp_ms, "time": iso_text(timestamp_ms)}
+        yield {"kind": "time_index_entry", **time, "offset": base + relative}
 
 
 def transaction_index_rows(_path: str, data: bytes) -> Iterator[Row]:
@@ -215,17 +211,12 @@ def snapshot_rows(path: str, data: bytes) -> Iterator[Row]:
         raise Failure(f"{path}: not a producer snapshot of version 1 with {count} entries")
     if crc32c(data[6:]) != checksum:
         yield {"kind": "problem", "file": path, "problem": "the checksum of the snapshot does not match"}
-    for entry in _PRODUCER.iter_unpack(data[_SNAPSHOT_HEADER.size :]):
-        producer_id, epoch, last_sequence, last_offset, delta, timestamp_ms, coordinator_epoch, first_offset = entry
+    names = ("producer_id", "producer_epoch", "last_sequence", "last_offset", "offset_delta", "timestamp")
+    for *entry, coordinator_epoch, first_offset in _PRODUCER.iter_unpack(data[_SNAPSHOT_HEADER.size :]):
         yield {
             "kind": "producer",
-            "producer_id": producer_id,
-            "producer_epoch": epoch,
-            "last_sequence": last_sequence,
-            "last_offset": last_offset,
-            "offset_delta": delta,
-            "timestamp": timestamp_ms,
-            "time": iso_text(timestamp_ms),
+            **dict(zip(names, entry, strict=True)),
+            "time": iso_text(entry[-1]),
             "coordinator_epoch": coordinator_epoch,
             "transaction_first_offset": None if first_offset < 0 else first_offset,
         }

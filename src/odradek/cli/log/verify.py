@@ -14,7 +14,7 @@ import click
 
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import faint, print_json, say, shows_progress, strong
+from odradek.cli.framework.output import faint, fields_of, print_json, say, shows_progress, strong
 from odradek.cli.log.check import check_partition
 from odradek.cli.log.findings import Finding, PartitionCheck, Remedy
 from odradek.conventions.failures import Failure
@@ -172,9 +172,7 @@ def partition_row(check: PartitionCheck) -> dict[str, object]:
         "path": check.path,
         "segments": len(check.segments),
         "batches": sum(segment.batches for segment in check.segments),
-        "records": check.records,
-        "size_bytes": check.size_bytes,
-        "end_offset": check.end_offset,
+        **fields_of(check, "records size_bytes end_offset"),
         "problems": sum(finding.is_problem for finding in check.all_findings),
     }
 
