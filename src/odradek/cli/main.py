@@ -46,7 +46,7 @@ COMMANDS = {
     "sql": ("odradek.cli.pipeline.sql:sql", "Query topics, sources and views in SQL."),
     "log": ("odradek.cli.log:log", "Show, check and repair the files of a broker."),
     "bench": ("odradek.cli.bench:bench", "Measure a cluster: produce, consume, latency."),
-    "demo": ("odradek.cli.demo.command:demo", "Run a broker, a producer and a consumer, and show the records."),
+    "demo": ("odradek.cli.demo.broker_demo:demo", "Run a broker, a producer and a consumer, and show the records."),
     "up": ("odradek.cli.example.up:up", "Run an example: broker, simulated records, pipeline, live view."),
     "example": ("odradek.cli.example:example", "List, copy, simulate and watch examples."),
     "completion": ("odradek.cli.completion:completion", "Print the completion script for a shell."),

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState
-from odradek.cli.demo.cluster_screen import BrokerView, ClusterFrame, Event, draw
+from odradek.cli.demo.cluster_demo import BrokerView, ClusterFrame, Event, draw
 from odradek.cli.demo.load import Acknowledgements
 
 if TYPE_CHECKING:

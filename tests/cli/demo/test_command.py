@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Never, cast
 import pytest
 
 from odradek.admin.errors import NoSuchTopic
-from odradek.cli.demo.command import topic_exists
+from odradek.cli.demo.broker_demo import topic_exists
 from odradek.conventions.failures import Failure
 from tests.commands import run_odradek
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pytest
 from rich.console import Console
 
-from odradek.cli.demo.screen import COLUMNS, HEADER, WARM_UP_NS, LiveScreen, Screen, sent_header
+from odradek.cli.demo.broker_demo import COLUMNS, HEADER, WARM_UP_NS, LiveScreen, Screen, sent_header
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -115,7 +115,7 @@ def test_a_long_text_of_another_is_cut_to_the_line() -> None:
 
 
 def test_the_footer_names_the_command_as_it_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odradek.cli.demo.screen.command_name", lambda: ".venv/bin/odradek")
+    monkeypatch.setattr("odradek.cli.demo.broker_demo.command_name", lambda: ".venv/bin/odradek")
     monkeypatch.delenv("ODRADEK_BOOTSTRAP_SERVER", raising=False)
     assert ".venv/bin/odradek consume rigs --from-beginning" in picture(LiveScreen("127.0.0.1:9092", "rigs", 0.1))[-1]
     elsewhere = picture(LiveScreen("127.0.0.1:9192", "rigs", 0.1))[-1]

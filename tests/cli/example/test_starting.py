@@ -11,8 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from odradek.cli.example.examples import chosen_example, read_view
-from odradek.cli.example.starting import OUTPUT, Starting
-from odradek.cli.example.up import up
+from odradek.cli.example.up import OUTPUT, Starting, up
 from odradek.conventions.failures import Failure
 from odradek.examples.live_view.model import LiveViewModel
 from odradek.examples.live_view.screens import LineScreen

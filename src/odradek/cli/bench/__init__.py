@@ -7,9 +7,9 @@ from odradek.cli.framework.commands import group
 
 @group(
     lazy={
-        "produce": ("odradek.cli.bench.produce:produce", "Measure the throughput of producing."),
-        "consume": ("odradek.cli.bench.consume:consume", "Measure the throughput of consuming."),
-        "latency": ("odradek.cli.bench.latency:latency", "Measure the time from producer to consumer."),
+        "produce": ("odradek.cli.bench.measuring:produce", "Measure the throughput of producing."),
+        "consume": ("odradek.cli.bench.measuring:consume", "Measure the throughput of consuming."),
+        "latency": ("odradek.cli.bench.measuring:latency", "Measure the time from producer to consumer."),
     },
     examples=[
         ("a million records of 100 bytes", "odradek bench produce"),

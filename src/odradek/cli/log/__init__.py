@@ -9,7 +9,7 @@ from odradek.cli.framework.commands import group
     lazy={
         "dump": ("odradek.cli.log.dump:dump", "Show segments, indexes, snapshots and checkpoints."),
         "verify": ("odradek.cli.log.verify:verify", "Check files for damage; changes nothing."),
-        "repair": ("odradek.cli.log.repair:repair", "Repair damaged files; removed bytes are kept."),
+        "repair": ("odradek.cli.log.verify:repair", "Repair damaged files; removed bytes are kept."),
     },
     examples=[
         ("the segments of a partition", "odradek log dump data/pump-0"),

@@ -25,12 +25,12 @@ from odradek.cli.framework.commands import group
         "watch": ("odradek.cli.pipeline.started:watch", "Show a started pipeline live."),
         "checkpoints": ("odradek.cli.pipeline.reset:checkpoints", "Show the offsets that a pipeline has reached."),
         "reset": ("odradek.cli.pipeline.reset:reset", "Clear a pipeline's checkpoint so that it starts over."),
-        "backfill": ("odradek.cli.pipeline.backfill:backfill", "Process a range of offsets or times as a batch."),
+        "backfill": ("odradek.cli.pipeline.run:backfill", "Process a range of offsets or times as a batch."),
         "redrive": (
             "odradek.cli.pipeline.redrive:redrive",
             "Write dead letters back to the topics that they came from.",
         ),
-        "rebuild": ("odradek.cli.pipeline.backfill:rebuild", "Rebuild views from the log."),
+        "rebuild": ("odradek.cli.pipeline.run:rebuild", "Rebuild views from the log."),
     },
     examples=[
         ("a new project", "odradek pipeline init shop"),

@@ -1,4 +1,8 @@
-"""`odradek pipeline run`: a pipeline in the foreground, or supervised: `--restart`, and what `start` leaves running."""
+"""`odradek pipeline run`, `backfill` and `rebuild`.
+
+A pipeline runs in the foreground, or supervised (`--restart`, and what `start` leaves running); a backfill processes a
+range of the log as a batch; a rebuild computes views from the log.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.cli.framework.commands import command
+from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option, yes_option
-from odradek.cli.framework.parameter_types import POSITIVE
+from odradek.cli.framework.output import note, print_result
+from odradek.cli.framework.parameter_types import POSITIVE, TEXT
 from odradek.cli.pipeline.options import (
     child_arguments,
     chosen_metrics,
@@ -29,11 +34,14 @@ from odradek.cli.pipeline.options import (
     pipeline_options,
     require_spark,
 )
+from odradek.cli.pipeline.reset import parse_range
 from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 from odradek.host.lifetime_pipe import call_when_parent_ends
 from odradek.local.child_process import odradek_command
 from odradek.pipelines.operating.backoff import Backoff
-from odradek.pipelines.operating.events import Event, EventPipe, failed, note
+from odradek.pipelines.operating.events import Event, EventPipe, failed
+from odradek.pipelines.operating.events import note as note_event
 from odradek.pipelines.operating.locks import Taken, held
 from odradek.pipelines.operating.processes import own_mark
 from odradek.pipelines.operating.publishing import Publisher, publishing
@@ -48,7 +56,7 @@ from odradek.pipelines.operating.supervising import Supervisor
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.model import Pipeline, Sink, View
     from odradek.pipelines.spark.launching import RunCallbacks, RunOptions
     from odradek.pipelines.spark.progress import BatchReport
 
@@ -154,7 +162,7 @@ def run_for_owner(found: Pipeline, options: RunOptions, is_stopped: threading.Ev
     from odradek.pipelines.spark.topics import BrokersUnavailable
 
     callbacks = RunCallbacks(
-        lambda line: pipe.send(note(line)), lambda report: pipe.send(batch_event(report)), pipe.send
+        lambda line: pipe.send(note_event(line)), lambda report: pipe.send(batch_event(report)), pipe.send
     )
     try:
         try:
@@ -177,7 +185,7 @@ def run_here(found: Pipeline, options: RunOptions, is_stopped: threading.Event, 
     with published(found, screen, None) as publisher:
 
         def say(line: str) -> None:
-            events.put(note(line))
+            events.put(note_event(line))
             drain(events, publisher)
 
         def turn() -> None:
@@ -255,3 +263,109 @@ def run_supervised(
         raise Failure(given_up)
     if folder is None:
         remove_failed_status(found.name)
+
+
+@command(
+    examples=[
+        ("a day", "odradek pipeline backfill p.yml --from 2026-01-30T00:00 --to 2026-01-31T00:00"),
+        ("the last hour, into one sink", "odradek pipeline backfill pipeline.yml --from -1h --only archive"),
+        ("some offsets", "odradek pipeline backfill p.yml --from rigs:0:1000 --to rigs:0:2000"),
+    ]
+)
+@click.argument("file", metavar="FILE", type=click.Path())
+@click.option(
+    "--from", "from_positions", metavar="POSITION", type=TEXT, multiple=True, required=True,
+    help="Start: earliest, a time, or TOPIC:PARTITION:OFFSET (repeatable).",
+)  # fmt: skip
+@click.option(
+    "--to", "to_positions", metavar="POSITION", type=TEXT, multiple=True,
+    help="End, exclusive: latest (default), a time, or TOPIC:PARTITION:OFFSET (repeatable).",
+)  # fmt: skip
+@click.option("--only", metavar="NAME", type=TEXT, multiple=True, help="Only this sink or view. Repeatable.")
+@pipeline_options
+@format_option
+def backfill(
+    file: str, from_positions: tuple[str, ...], to_positions: tuple[str, ...], only: tuple[str, ...], as_json: bool
+) -> None:  # fmt: skip
+    """Process a range of the log again as one batch. The stream may be running.
+
+    The checkpoints of the stream do not change. Views that cannot be computed from a part of the log are skipped: those
+    of aggregates, and those of latest rows without an order.
+    """
+    found = chosen_pipeline(file, "batch")
+    require_spark()
+    span = parse_range(from_positions, to_positions, found)
+    chosen = narrowed(found, only)
+    check_brokers(found)
+    from odradek.pipelines.operating.effects import backfill_effects
+    from odradek.pipelines.spark.launching import RunCallbacks, RunOptions
+
+    note(f"{found.name} {' '.join(('from', *from_positions, 'to', *(to_positions or ('the end',))))}")
+    for line in backfill_effects(chosen.sinks):
+        note(f"  {line}")
+
+    def report(done: BatchReport) -> None:
+        print_result(dataclasses.asdict(done), str(done), as_json=as_json)
+
+    is_stopped = threading.Event()
+    with stop_on_interrupt(is_stopped, signal.SIGTERM):
+        launch(chosen, RunOptions(span=span), is_stopped, RunCallbacks(note, report))
+
+
+def narrowed(found: Pipeline, only: tuple[str, ...]) -> Pipeline:
+    """The pipeline with the chosen sinks and views, without views that need the whole log."""
+    from odradek.pipelines.operating.effects import is_safe_to_backfill
+
+    names = {sink.name for sink in found.sinks} | {view.name for view in found.views}
+    for each in only:
+        if each not in names:
+            raise Failure(f"{found.name} has no sink or view {each}; it has {', '.join(sorted(names))}")
+    meant = set(only) or names
+    for view in found.views:
+        if view.name in meant and not is_safe_to_backfill(view):
+            why = f"view {view.name} needs the whole log; use `odradek pipeline rebuild`"
+            if view.name in only:
+                raise Failure(why)
+            note(f"{why} (skipped)")
+    sinks = tuple(each for each in found.sinks if each.name in meant)
+    views = tuple(each for each in found.views if each.name in meant and is_safe_to_backfill(each))
+    return dataclasses.replace(found, sinks=sinks, views=views)
+
+
+@command(
+    examples=[
+        ("all views", "odradek pipeline rebuild pipeline.yml"),
+        ("one of them, or a table", "odradek pipeline rebuild pipeline.yml pump_state"),
+    ]
+)
+@click.argument("file", metavar="FILE", type=click.Path())
+@click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
+@pipeline_options
+@format_option
+def rebuild(file: str, names: tuple[str, ...], as_json: bool) -> None:
+    """Rebuild views and tables of a stopped pipeline from the log.
+
+    NAME is a view or a sink that writes a table; the default is all views. Each is built in a new table, which
+    replaces the old one in one transaction: readers see the old rows or the new ones.
+    """
+    found = chosen_pipeline(file, "standard")
+    require_spark()
+    from odradek.pipelines.spark.rebuilding import rebuild_views, rebuildable
+
+    known = rebuildable(found)
+    for each in names:
+        if each not in known:
+            raise Failure(f"{found.name} has no view or table sink {each}; it has {', '.join(known) or 'none'}")
+    chosen = [known[each] for each in dict.fromkeys(names)] or list(found.views)
+    if not chosen:
+        raise Failure(f"{found.name} has no views" + (f"; name a table: {', '.join(known)}" if known else ""))
+
+    check_brokers(found)
+
+    def done(end: View | Sink, rows: int) -> None:
+        kind = "view" if end in found.views else "sink"
+        result = {"pipeline": found.name, kind: end.name, "rows": rows}
+        print_result(result, f"{end.name}: {count_text(rows, 'row')}", as_json=as_json)
+
+    with pipeline_errors():
+        rebuild_views(found, chosen, note, done)
