@@ -38,6 +38,7 @@ SESSIONS = Use("find filters of sessions in Python steps", "such filters are not
 JOINS = Use("find joins of streams in Python steps that lose rows", "such joins are not refused")
 DETERMINISM = Use("find random functions in Python steps", "such functions are not refused")
 ANALYSING = Use("find in a plan what the promise does not allow", "the plan is refused")
+ROW_ERRORS = Use("catch values of a row that cannot be computed", "pipelines with such expressions are refused")
 LOOKUPS = Use("find the Java classes of PySpark's functions once", "PySpark finds them again for every column")
 CHECKPOINTS = Use("write local checkpoints without starting processes", "Spark's default writes the checkpoints")
 OPERATORS = Use("let Spark check a query that sorts its batches", "Spark does not check such a query")
@@ -72,6 +73,11 @@ NAMES = {
     "tag": PrivateName("getTagValue", ANALYSING),
     "cast pattern": PrivateName("org.apache.spark.sql.catalyst.trees.TreePattern.CAST", ANALYSING),
     "written cast": PrivateName("org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST", ANALYSING),
+    "functions": PrivateName("functionRegistry", ROW_ERRORS),
+    "register": PrivateName("createOrReplaceTempFunction", ROW_ERRORS),
+    "builder": PrivateName("org.apache.spark.sql.catalyst.analysis.FunctionRegistryBase.build", ROW_ERRORS),
+    "second": PrivateName("_2", ROW_ERRORS),
+    "try": PrivateName("org.apache.spark.sql.catalyst.expressions.TryEval", ROW_ERRORS),
     "state": PrivateName("sessionState", PLANNING),
     "optimizer": PrivateName("optimizer", PLANNING),
     "execute": PrivateName("execute", PLANNING),

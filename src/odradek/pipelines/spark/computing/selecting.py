@@ -1,0 +1,316 @@
+"""A row-by-row SELECT as columns over the rows of its input.
+
+The text is the user's own, in which the names of columns are replaced by the paths of the columns that hold them. Spark
+analyses the unchanged query as well: if its columns have other names or types, the query cannot be computed so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from pyspark.sql import types as T  # noqa: N812 - its usual name
+
+from odradek.pipelines.spark.computing.frames import RECORD_NAMES, REJECTED, quoted
+from odradek.pipelines.spark.computing.row_errors import IT, REASON, may_fail, register_try, tried
+from odradek.pipelines.spark.computing.rows import (
+    ALWAYS,
+    ROW,
+    NotCompilable,
+    Rows,
+    all_of,
+    literal,
+    struct_of,
+    text_of,
+)
+from odradek.pipelines.spark.failures import plain_message
+from odradek.pipelines.sql.columns import Columns
+from odradek.pipelines.sql.functions import Kind, kind_of
+from odradek.pipelines.sql.query import Query
+from odradek.pipelines.sql.splicing import with_paths, with_tables
+from odradek.pipelines.sql.text import LITERAL_FUNCTIONS, exp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.pipelines.spark.computing.rows import Frame, Path
+    from odradek.pipelines.sql.blocks import Part
+    from odradek.pipelines.sql.query import Call, Item, Reference
+    from odradek.pipelines.sql.text import Span
+
+MADE, ELEMENT, INDEX = "__made", "__element", "__index"  # lambda variables: a generated row, what it is made of
+INPUT = "__input"  # the view of the rows of the input
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The rows of a query, and those of its input of which a value cannot be computed, with the reason."""
+
+    rows: Rows
+    refused: Rows | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """The expressions of a query over single rows."""
+
+    query: Query
+    rows: Rows
+    made: tuple[str, ...] = ()  # the columns of the generator
+    made_alias: str | None = None
+
+    def text(self, span: Span) -> str:
+        """An expression with paths in place of the names of columns."""
+        return with_paths(self.query, span, self._text_of)
+
+    def path(self, reference: Reference) -> Path:
+        if reference.table is not None and reference.table == self.made_alias:
+            return (MADE, *reference.parts)
+        path = (*self.rows.path(reference.parts[0]), *reference.parts[1:])
+        lambdas = self.query.tree.find_all(exp.Lambda)
+        if path[0].lower() in {name.name.lower() for each in lambdas for name in each.expressions}:
+            raise NotCompilable(f"the variable {path[0]} of a lambda has the name of a column")
+        return path
+
+    def _text_of(self, reference: Reference) -> str | None:
+        if reference.table is None:
+            if reference.parts[0].lower() in LITERAL_FUNCTIONS:
+                return None
+            if reference.parts != ("*",):
+                raise NotCompilable(f"there is no column {'.'.join(reference.parts)}")
+        fields = self.star() if reference.parts == ("*",) else {reference.parts[-1]: self.path(reference)}
+        structs = [call for call in self.query.calls if call.name == "struct"]  # it names its fields after columns
+        is_named = any(reference.span in call.arguments for call in structs)
+        texts = {name: text_of(path) for name, path in fields.items()}
+        return ", ".join(f"{path} as {quoted(name)}" if is_named else path for name, path in texts.items())
+
+    def star(self) -> dict[str, Path]:
+        return {**self.rows.fields, **{name: (MADE, name) for name in self.made}}
+
+
+def over_rows(expression: str, rows: Rows) -> str:
+    """An expression of the definition with paths in place of the names of columns."""
+    query = Query.of_expression(expression, INPUT, lambda _table: columns_of(rows))
+    if len(query.items) != 1:
+        raise NotCompilable(f"'{expression}' is not one expression")
+    return Expressions(query, rows).text(query.items[0].span)
+
+
+def columns_of(rows: Rows) -> Columns:
+    return Columns(dict.fromkeys(rows.fields))
+
+
+def select_rows(frame: Frame, name: str, part: Part, known: Mapping[str, Rows]) -> Selected:
+    """The rows of a plain SELECT; `known` has the tables that it may read, by name in lower case."""
+    query = Query.read(part, lambda table: columns_of(known[table.lower()]) if table.lower() in known else None)
+    rows = known.get(query.tables[0].table.lower()) if len(query.tables) == 1 else None
+    if rows is None:
+        raise NotCompilable(f"'{name}' does not read one table")
+    expected = _schema_by_spark(frame, query, rows)
+    made = _Selecting(frame, name, query, rows, tuple(expected.names)).selected()
+    if _described(frame.schema_of(made.rows)) != _described(expected):
+        raise NotCompilable(f"'{name}' would have other columns than in Spark")
+    return replace(made, rows=replace(made.rows, shows_records=_shows_records(query, rows)))
+
+
+def _schema_by_spark(frame: Frame, query: Query, rows: Rows) -> T.StructType:
+    """The columns that Spark itself gives to the query."""
+    session = frame.frame.sparkSession
+    session.createDataFrame([], frame.schema_of(rows)).createOrReplaceTempView(INPUT)
+    written = query.tree.args["from_"].this
+    text = with_tables(query.part.text, {".".join(each.name for each in written.parts).lower(): INPUT})
+    try:
+        return session.sql(text).schema
+    except PySparkException as error:
+        raise NotCompilable(plain_message(error)) from error
+
+
+def _described(schema: T.StructType) -> list[tuple[str, str]]:
+    """Names and types, without what is nullable."""
+    return [(each.name, each.dataType.simpleString()) for each in schema.fields]
+
+
+def _shows_records(query: Query, rows: Rows) -> bool:
+    has_star = any(each.star_of is not None for each in query.items)
+    return RECORD_NAMES.issubset(each.name.lower() for each in query.items) or (has_star and rows.shows_records)
+
+
+class _Selecting:
+    """One SELECT over the rows of one table. Expressions that may fail for a row are tried together."""
+
+    def __init__(self, frame: Frame, name: str, query: Query, rows: Rows, names: tuple[str, ...]) -> None:
+        if len({each.lower() for each in names}) < len(names):
+            raise NotCompilable(f"'{name}' has two columns of one name")
+        self._frame, self._name, self._query, self._rows, self._names = frame, name, query, rows, names
+        self._generator = _generator_of(query)
+        made, alias = ((), None) if self._generator is None else (self._generator.names, self._generator.alias)
+        self._expressions = Expressions(query, rows, made, alias)
+        self._where = None if query.where is None else f"coalesce({self._expressions.text(query.where)}, false)"
+        self._may_where_fail = self._where is not None and may_fail(query.tree.args["where"].this)
+
+    def selected(self) -> Selected:
+        if self._generator is not None:
+            return self._generated(self._generator)
+        return self._of_array() if self._rows.is_many else self._of_single()
+
+    def _of_single(self) -> Selected:
+        """Uses the columns of the input in place; other expressions become new columns."""
+        if self._where is not None and not self._may_where_fail:
+            self._rows = self._rows.narrowed(self._add("__has", self._rows.filtered(self._where)))
+        values = self._values()
+        risky = {name: f"c{number}" for number, (name, (_, fails)) in enumerate(values.items()) if fails}
+        column = None
+        rows, condition = self._rows, self._rows.condition
+        if risky or self._may_where_fail:
+            made = struct_of({"is": ALWAYS, **{field: str(values[name][0]) for name, field in risky.items()}})
+            column = self._try(f"if({self._where}, {made}, null)" if self._may_where_fail else made)
+            condition = f"{quoted(column)}.{IT} is not null"
+            rows = replace(rows, condition=condition)
+        fields: dict[str, Path] = {}
+        for name, (value, _) in values.items():
+            if column is not None and name in risky:
+                fields[name] = (column, IT, risky[name])
+            else:
+                fields[name] = self._path_of(name, value, rows)
+        return Selected(Rows(fields, condition), None if column is None else self._refused(column))
+
+    def _path_of(self, name: str, value: str | Path, rows: Rows) -> Path:
+        if isinstance(value, str):
+            return (self._frame.add(f"__{self._name}.{name}", rows.mapped(value)),)
+        return value
+
+    def _of_array(self) -> Selected:
+        values = self._values()
+        made = struct_of({name: _as_text(value) for name, (value, _) in values.items()})
+        if not (self._may_where_fail or any(fails for _, fails in values.values())):
+            found = quoted(self._rows.array or "") if self._where is None else self._rows.filtered(self._where)
+            return Selected(Rows.several(self._add("__rows", f"transform({found}, {ROW} -> {made})"), values))
+        column = self._try(made if self._where is None else f"if({self._where}, {made}, null)")
+        kept = f"filter({quoted(column)}, {ROW} -> {ROW}.{IT} is not null)"
+        several = self._add("__rows", f"transform({kept}, {ROW} -> {ROW}.{IT})")
+        return Selected(Rows.several(several, values), self._refused(column))
+
+    def _generated(self, generator: _Generator) -> Selected:
+        """If one of the rows that are made of a row cannot be computed, none of them is written."""
+        values, where = self._values(), self._where
+        made = generator.rows([self._expressions.text(each) for each in generator.call.arguments])
+        found = made if where is None or generator.is_item else f"filter({made}, {MADE} -> {where})"
+        several = (
+            f"transform({found}, {MADE} -> {struct_of({name: _as_text(value) for name, (value, _) in values.items()})})"
+        )
+        if where is not None and generator.is_item:
+            several = f"if({where}, {several}, null)"
+        fails = self._may_where_fail or may_fail(generator.call.tree) or any(fails for _, fails in values.values())
+        if not fails:
+            every = self._rows.mapped(_or_empty(several) if self._rows.is_many else several)
+            every = f"flatten({every})" if self._rows.is_many else every
+            return Selected(Rows.several(self._add("__rows", every), values))
+        column = self._try(several)
+        every = f"{quoted(column)}.{IT}"
+        if self._rows.is_many:
+            computed = f"filter({quoted(column)}, {ROW} -> {ROW} is not null)"
+            every = f"flatten(transform({computed}, {ROW} -> {_or_empty(f'{ROW}.{IT}')}))"
+        return Selected(Rows.several(self._add("__rows", every), values), self._refused(column))
+
+    def _values(self) -> dict[str, tuple[str | Path, bool]]:
+        """The path or the expression of each column, and whether it may fail."""
+        found: list[tuple[str | Path, bool]] = []
+        paths = {each.span: each for each in self._query.references() if each.table is not None and each.item is None}
+        for item in self._query.items:
+            if item.star_of is not None:
+                found += [(path, False) for path in self._star(item)]
+            elif self._generator is not None and item.tree is self._generator.call.tree:
+                found += [((MADE, name), False) for name in self._generator.names]
+            elif item.span in paths:
+                found.append((self._expressions.path(paths[item.span]), False))
+            else:
+                found.append((self._expressions.text(item.span), may_fail(item.tree)))
+        if len(found) != len(self._names):
+            raise NotCompilable(f"'{self._name}' would have other columns than in Spark")
+        return dict(zip(self._names, found, strict=True))
+
+    def _star(self, item: Item) -> list[Path]:
+        owner, rows = (item.star_of or "").lower(), self._rows
+        if not owner:
+            fields = self._expressions.star()
+        elif owner == self._query.tables[0].alias.lower():
+            fields = dict(rows.fields)
+        elif self._generator is not None and owner == (self._generator.alias or "").lower():
+            fields = {name: (MADE, name) for name in self._generator.names}
+        else:
+            first, *inner = owner.split(".")
+            path = (*rows.path(first), *inner)
+            kind = self._frame.type_of(rows, text_of(path))
+            fields = {name: (*path, name) for name in kind.names} if isinstance(kind, T.StructType) else {}
+        excepted = {each.lower() for each in item.excepted}
+        return [path for name, path in fields.items() if name.lower() not in excepted]
+
+    def _add(self, prefix: str, expression: str) -> str:
+        return self._frame.add(f"{prefix}_{self._name}", expression)
+
+    def _try(self, value: str) -> str:
+        """A column with the values that can be computed; null for others."""
+        register_try(self._frame.frame.sparkSession)
+        return self._add("__tried", self._rows.mapped(tried(value, is_in_lambda=self._rows.is_many)))
+
+    def _refused(self, column: str) -> Rows:
+        """The rows of the input for which a column of `_try` is null."""
+        rows = self._rows
+        if not rows.is_many:
+            fields = {**rows.fields, REJECTED: (self._add("__reason", literal(REASON)),)}
+            return replace(rows, fields=fields, condition=all_of([rows.condition, f"{quoted(column)} is null"]))
+        fields_of_row = {name: text_of(path) for name, path in rows.fields.items()}
+        failed = f"filter({quoted(rows.array or '')}, ({ROW}, {INDEX}) -> get({quoted(column)}, {INDEX}) is null)"
+        made = f"transform({failed}, {ROW} -> {struct_of({**fields_of_row, REJECTED: literal(REASON)})})"
+        return Rows.several(self._add("__refused", made), [*fields_of_row, REJECTED])
+
+
+@dataclass(frozen=True, slots=True)
+class _Generator:
+    """A generator in SELECT or in a LATERAL VIEW, and the columns that it makes."""
+
+    call: Call
+    names: tuple[str, ...]
+    alias: str | None
+    is_item: bool
+
+    def rows(self, values: list[str]) -> str:
+        """The rows that it makes of the row with these arguments."""
+        names, name = self.names, self.call.name
+        if name == "explode" and len(names) == len(values) == 1:
+            return f"transform({values[0]}, {ELEMENT} -> {struct_of({names[0]: ELEMENT})})"
+        if name == "explode" and len(names) == 2:
+            made = struct_of({names[0]: f"{ELEMENT}.key", names[1]: f"{ELEMENT}.value"})
+            return f"transform(map_entries({values[0]}), {ELEMENT} -> {made})"
+        if name == "posexplode" and len(names) == 2:
+            made = struct_of({names[0]: INDEX, names[1]: ELEMENT})
+            return f"transform({values[0]}, ({ELEMENT}, {INDEX}) -> {made})"
+        groups = [values[start : start + len(names)] for start in range(1, len(values), len(names) or 1)]
+        if name == "stack" and names and values[0] == str(len(groups)) and len(groups[-1]) == len(names):
+            return f"array({', '.join(struct_of(dict(zip(names, group, strict=True))) for group in groups)})"
+        raise NotCompilable(f"{name} with {len(names)} columns")
+
+
+def _generator_of(query: Query) -> _Generator | None:
+    calls = [each for each in query.calls if kind_of(each.name) is Kind.GENERATOR]
+    if not calls and not query.laterals:
+        return None
+    items = [each for each in query.items for call in calls if each.tree is call.tree]
+    if len(calls) != 1 or len(items) + len(query.laterals) != 1:
+        raise NotCompilable("a generator inside of an expression, or more than one")
+    if items:
+        defaults = {"explode": ("col",), "posexplode": ("pos", "col")}
+        return _Generator(calls[0], items[0].names or defaults.get(calls[0].name, ()), None, is_item=True)
+    if query.tree.args["laterals"][0].args.get("outer"):
+        raise NotCompilable("LATERAL VIEW OUTER")
+    view = query.laterals[0]
+    return _Generator(calls[0], view.columns, view.alias, is_item=False)
+
+
+def _as_text(value: str | Path) -> str:
+    return value if isinstance(value, str) else text_of(value)
+
+
+def _or_empty(array: str) -> str:
+    return f"coalesce({array}, array())"
