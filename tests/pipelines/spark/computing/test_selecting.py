@@ -102,7 +102,7 @@ def test_steps_mean_what_they_mean_in_spark(readings: DataFrame, queries: list[s
         "select id, cast(name as int) as n from readings where 10 / x < 0",
         "select id, explode(transform(list, each -> each / x)) as e from readings",
         "select id, 10 / item as r from readings lateral view explode(array(x, 1)) t as item",
-        "select id * 9223372036854775807 as huge, -x as minus, x from readings",
+        "select id * 9223372036854775807 as huge, -x as negated, x from readings",
     ],
 )
 def test_a_row_that_would_stop_spark_is_refused(readings: DataFrame, query: str) -> None:

@@ -28,7 +28,7 @@ from odradek.pipelines.spark.failures import PipelineError, plain_message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     Path = tuple[str, ...]  # a column and nested fields
 
@@ -117,6 +117,10 @@ class Frame:
     def frame(self) -> DataFrame:
         self._settle()
         return self._frame
+
+    @property
+    def session(self) -> SparkSession:
+        return self._frame.sparkSession
 
     def add(self, name: str, expression: str) -> str:
         """Adds a column; returns its unique name."""

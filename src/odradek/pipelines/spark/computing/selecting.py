@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.computing.frames import RECORD_NAMES, REJECTED, quoted
-from odradek.pipelines.spark.computing.row_errors import IT, REASON, may_fail, register_try, tried
+from odradek.pipelines.spark.computing.frames import RECORD_NAMES, quoted
+from odradek.pipelines.spark.computing.row_errors import INDEX, IT, may_fail, refused_rows, try_rows
 from odradek.pipelines.spark.computing.rows import (
     ALWAYS,
     ROW,
     NotCompilable,
     Rows,
-    all_of,
-    literal,
     struct_of,
     text_of,
 )
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.sql.query import Call, Item, Reference
     from odradek.pipelines.sql.text import Span
 
-MADE, ELEMENT, INDEX = "__made", "__element", "__index"  # lambda variables: a generated row, what it is made of
+MADE, ELEMENT = "__made", "__element"  # lambda variables: a generated row, and what it is made of
 INPUT = "__input"  # the view of the rows of the input
 
 
@@ -116,7 +114,7 @@ def select_rows(frame: Frame, name: str, part: Part, known: Mapping[str, Rows]) 
 
 def _schema_by_spark(frame: Frame, query: Query, rows: Rows) -> T.StructType:
     """The columns that Spark itself gives to the query."""
-    session = frame.frame.sparkSession
+    session = frame.session
     session.createDataFrame([], frame.schema_of(rows)).createOrReplaceTempView(INPUT)
     written = query.tree.args["from_"].this
     text = with_tables(query.part.text, {".".join(each.name for each in written.parts).lower(): INPUT})
@@ -250,20 +248,10 @@ class _Selecting:
         return self._frame.add(f"{prefix}_{self._name}", expression)
 
     def _try(self, value: str) -> str:
-        """A column with the values that can be computed; null for others."""
-        register_try(self._frame.frame.sparkSession)
-        return self._add("__tried", self._rows.mapped(tried(value, is_in_lambda=self._rows.is_many)))
+        return try_rows(self._frame, self._name, self._rows, value)
 
     def _refused(self, column: str) -> Rows:
-        """The rows of the input for which a column of `_try` is null."""
-        rows = self._rows
-        if not rows.is_many:
-            fields = {**rows.fields, REJECTED: (self._add("__reason", literal(REASON)),)}
-            return replace(rows, fields=fields, condition=all_of([rows.condition, f"{quoted(column)} is null"]))
-        fields_of_row = {name: text_of(path) for name, path in rows.fields.items()}
-        failed = f"filter({quoted(rows.array or '')}, ({ROW}, {INDEX}) -> get({quoted(column)}, {INDEX}) is null)"
-        made = f"transform({failed}, {ROW} -> {struct_of({**fields_of_row, REJECTED: literal(REASON)})})"
-        return Rows.several(self._add("__refused", made), [*fields_of_row, REJECTED])
+        return refused_rows(self._frame, self._name, self._rows, column)
 
 
 @dataclass(frozen=True, slots=True)
