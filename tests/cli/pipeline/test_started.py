@@ -10,9 +10,8 @@ import pytest
 
 from odradek.cli.main import run
 from odradek.pipelines.operating.processes import own_mark
-from odradek.pipelines.operating.state_folders import folder_of
+from odradek.pipelines.operating.small_files import folder_of, read_status, remove_failed_status, write_status
 from odradek.pipelines.operating.status import PipelineStatus, State
-from odradek.pipelines.operating.status_files import read_status, remove_failed_status, write_status
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.operating.log_reading import follow_lines, last_lines
+from odradek.pipelines.operating.log_files import KEPT_FILES, RotatingLog, follow_lines, last_lines, log_files
 from odradek.pipelines.operating.processes import ProcessMark, boot_id, mark_of, own_mark
 from odradek.pipelines.operating.publishing import Publisher
-from odradek.pipelines.operating.rotating_log import KEPT_FILES, RotatingLog, log_files
 from odradek.pipelines.operating.screens import LogLines
-from odradek.pipelines.operating.state_folders import STATUS, folder_of, started_names
+from odradek.pipelines.operating.small_files import STATUS, folder_of, read_status, started_names, write_status
 from odradek.pipelines.operating.status import PipelineStatus, State
-from odradek.pipelines.operating.status_files import read_status, write_status
 from odradek.pipelines.operating.status_model import StatusModel
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from rich.console import Console
 from odradek.cli.pipeline.started import flow_row
 from odradek.pipelines.operating.drawing import draw, flow_cells
 from odradek.pipelines.operating.figures import clock_text, count_text, duration_text, figures_line, rate_text
-from odradek.pipelines.operating.metrics_server import MetricsServer
-from odradek.pipelines.operating.metrics_text import metrics_text
+from odradek.pipelines.operating.metrics import MetricsServer, metrics_text
 from odradek.pipelines.operating.status import ExpectationStatus, FlowStatus, PipelineStatus, State
 from odradek.pipelines.spark.progress import BatchReport
 

@@ -17,9 +17,8 @@ import pytest
 from odradek.pipelines.operating.backoff import Backoff
 from odradek.pipelines.operating.publishing import Publisher
 from odradek.pipelines.operating.screens import BatchLines
-from odradek.pipelines.operating.state_folders import STATUS
+from odradek.pipelines.operating.small_files import STATUS, attempt_in
 from odradek.pipelines.operating.status import PipelineStatus, State
-from odradek.pipelines.operating.status_files import attempt_in
 from odradek.pipelines.operating.status_model import StatusModel
 from odradek.pipelines.operating.supervising import Supervisor
 

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.pipelines.definition.loading import load_yaml
-from odradek.pipelines.operating.checkpoint_files import Checkpoints
+from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.spark.continuing import CheckpointRefused, accept, fingerprints_of
 from odradek.pipelines.spark.session import ZONE as SESSION_ZONE
 from odradek.pipelines.spark.topics import Cluster

@@ -9,7 +9,7 @@ import pytest
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.operating.backoff import Healing
-from odradek.pipelines.operating.checkpoint_files import Checkpoints
+from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.spark.engines.running import FlowStopped, PipelineFailed, Running

@@ -8,8 +8,8 @@ import pytest
 
 from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
-from odradek.pipelines.operating.checkpoint_files import DEFINITION, LOCK, START, Checkpoints
-from odradek.pipelines.operating.state_folders import folder_of
+from odradek.pipelines.operating.checkpoints import DEFINITION, LOCK, START, Checkpoints
+from odradek.pipelines.operating.small_files import folder_of
 from odradek.pipelines.spark.continuing import CheckpointTaken, continuing
 from odradek.pipelines.spark.hadoop_files import HadoopFiles, StorageUnavailable
 from odradek.pipelines.spark.topics import prepare_topics
@@ -58,17 +58,15 @@ def test_what_a_pipeline_keeps_is_with_its_checkpoint(
     shared = f"file://{tmp_path}/shared"
     pipeline = renamed(stage.pipeline(DEFINITION_TEXT), checkpoints=shared)
     cluster = prepare_topics(pipeline)
-    home = Checkpoints(pipeline)  # of a version that kept these files in the home directory
-    home.note_start(["rows"], Start(StartAt.LATEST))
-    assert (folder_of("p") / START).exists()
     files = HadoopFiles(stage.spark, shared)
+    Checkpoints(pipeline, files).note_start(["rows"], Start(StartAt.LATEST))
     with continuing(pipeline, cluster, quiet, files) as starts:
         assert starts == {"rows": Start(StartAt.LATEST)}
         assert sorted(each.name for each in (tmp_path / "shared").iterdir() if each.suffix == ".json") == [
             DEFINITION,
             START,
         ]
-        assert not (folder_of("p") / START).exists()
+        assert not folder_of("p").exists()
         with (
             pytest.raises(
                 CheckpointTaken, match=r"another process \(pid \d+ on .*\) uses the checkpoint of p in file://"

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.operating.checkpoint_files import Checkpoints
-from odradek.pipelines.spark.checkpoints import checkpoint_uri
+from odradek.pipelines.operating.checkpoints import Checkpoints, checkpoint_uri
 from odradek.pipelines.spark.engines.realtime import AT_ONCE
 from odradek.pipelines.spark.engines.settings import (
     CHECKSUMS,

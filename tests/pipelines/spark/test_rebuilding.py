@@ -14,7 +14,7 @@ from odradek.conventions.failures import Failure
 from odradek.pipelines.definition.model import Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.backoff import Healing
-from odradek.pipelines.operating.checkpoint_files import Checkpoints
+from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken, continuing, exclusive_access
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.running import PipelineFailed

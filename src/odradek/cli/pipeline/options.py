@@ -238,11 +238,12 @@ def require_spark() -> None:
 @contextlib.contextmanager
 def pipeline_errors() -> Iterator[None]:
     """Turns an error of a pipeline on Spark into a Failure."""
+    from odradek.conventions.client_properties import UntranslatableSetting
     from odradek.pipelines.spark.failures import PipelineError
 
     try:
         yield
-    except PipelineError as error:
+    except (PipelineError, UntranslatableSetting) as error:
         raise Failure(str(error)) from error
 
 

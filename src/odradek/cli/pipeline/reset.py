@@ -26,7 +26,7 @@ from odradek.pipelines.spark.sources import EARLIEST_OFFSET, LATEST_OFFSET, Rang
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from odradek.pipelines.operating.checkpoint_files import Checkpoints, FlowCheckpoint
+    from odradek.pipelines.operating.checkpoints import Checkpoints, FlowCheckpoint
     from odradek.pipelines.planning.flow import Flow
 
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}[T ]")
@@ -80,7 +80,7 @@ def flow_rows(flow: FlowCheckpoint) -> list[tuple[object, ...]]:
 
 
 def local_checkpoints(found: Pipeline) -> Checkpoints:
-    from odradek.pipelines.operating.checkpoint_files import Checkpoints
+    from odradek.pipelines.operating.checkpoints import Checkpoints
 
     kept = Checkpoints(found)
     if not kept.is_local:
@@ -205,7 +205,7 @@ def agrees() -> bool:
 def flows_of(found: Pipeline) -> dict[str, Flow]:
     from odradek.pipelines.definition.graph import build_graph
     from odradek.pipelines.definition.vocabulary import Engine
-    from odradek.pipelines.operating.checkpoint_files import Checkpoints
+    from odradek.pipelines.operating.checkpoints import Checkpoints
     from odradek.pipelines.operating.fingerprints import REALTIME_FLOW, as_recorded
     from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.planning.flows import split_flows
@@ -218,12 +218,10 @@ def flows_of(found: Pipeline) -> dict[str, Flow]:
 
 def files_folder(found: Pipeline, flow: Flow) -> Path | None:
     """The folder to which the flow writes files; Failure if it is not local."""
-    from odradek.pipelines.spark.sources import below
-
     target: Any = None if flow.files is None else flow.files.target
     if target is None:
         return None
-    place = below(found, target.path)
+    place = found.below(target.path)
     if "://" in place:
         raise Failure(f"{place} is not local and cannot be renamed; remove its _spark_metadata, or use another path")
     return Path(place)

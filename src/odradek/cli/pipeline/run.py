@@ -43,13 +43,12 @@ from odradek.pipelines.operating.backoff import Backoff
 from odradek.pipelines.operating.events import Event, EventPipe, failed
 from odradek.pipelines.operating.events import note as note_event
 from odradek.pipelines.operating.locks import Taken, held
+from odradek.pipelines.operating.log_files import RotatingLog
 from odradek.pipelines.operating.processes import own_mark
 from odradek.pipelines.operating.publishing import Publisher, publishing
-from odradek.pipelines.operating.rotating_log import RotatingLog
 from odradek.pipelines.operating.screens import BatchLines, LiveView, LogLines, chosen_screen
-from odradek.pipelines.operating.state_folders import LOCK, LOG
+from odradek.pipelines.operating.small_files import LOCK, LOG, remove_failed_status
 from odradek.pipelines.operating.status import PipelineStatus, State
-from odradek.pipelines.operating.status_files import remove_failed_status
 from odradek.pipelines.operating.status_model import StatusModel
 from odradek.pipelines.operating.supervising import Supervisor
 

@@ -30,9 +30,17 @@ from odradek.conventions.failures import Failure, without_prefix
 from odradek.conventions.figures import size_text
 from odradek.local.child_process import odradek_command
 from odradek.pipelines.operating.figures import clock_text, duration_text, figures_line, rate_text
-from odradek.pipelines.operating.state_folders import LOG, STATUS, folder_of, started_names
+from odradek.pipelines.operating.small_files import (
+    LOG,
+    STATUS,
+    attempt_in,
+    folder_of,
+    mark_in,
+    read_status,
+    remove_status,
+    started_names,
+)
 from odradek.pipelines.operating.status import ENDED, FlowStatus, PipelineStatus, State
-from odradek.pipelines.operating.status_files import attempt_in, mark_in, read_status, remove_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -312,7 +320,7 @@ def forget(names: tuple[str, ...], is_all: bool, as_json: bool) -> None:
 @format_option
 def logs(name: str, follow: bool, lines: int, as_json: bool) -> None:
     """Show the log of a started pipeline."""
-    from odradek.pipelines.operating.log_reading import follow_lines, last_lines
+    from odradek.pipelines.operating.log_files import follow_lines, last_lines
 
     statuses([name])
     path = folder_of(name) / LOG

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from odradek.admin.cluster import Cluster
 from odradek.conventions.client_properties import UntranslatableSetting
 from odradek.conventions.failures import Failure
-from odradek.pipelines.operating.client_settings import translate_settings
+from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.operating.status import ENDED, PipelineStatus, State
 from odradek.pipelines.operating.status_record import (
     PUBLISH_EVERY_S,
@@ -144,7 +144,7 @@ def cluster_of(found: Pipeline) -> Cluster | None:
     if not has_topics or found.bootstrap_servers.startswith(FOLDER_SCHEME):
         return None
     try:
-        return Cluster(found.bootstrap_servers, translate_settings(found.kafka))
+        return Cluster(found.bootstrap_servers, librdkafka_settings(found.kafka))
     except UntranslatableSetting:
         return None
 

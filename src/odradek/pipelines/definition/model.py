@@ -368,6 +368,10 @@ class Pipeline:
         """The definition's folder, from which relative paths and import paths are resolved."""
         return str(Path(self.place.file).parent)
 
+    def below(self, path: str) -> str:
+        """A path resolved from the definition's folder, unless it is absolute or a URL."""
+        return path if "://" in path else str(Path(self.directory, path).absolute())
+
     def without_secrets(self, text: str) -> str:
         """The text with the values of secrets hidden, for messages, logs and files."""
         return hidden(text, self.all_secrets)

@@ -19,8 +19,8 @@ JAVA_ONLY = frozenset({"ssl.cipher.suites", "ssl.keystore.type", "ssl.truststore
 KEY_STORE, TRUST_STORE = "ssl.keystore.location", "ssl.truststore.location"
 
 
-def translate_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings for librdkafka; names that librdkafka itself knows are kept."""
+def librdkafka_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings for librdkafka; names that it knows are kept. `UntranslatableSetting` for Java's own stores."""
     translated: dict[str, str] = {}
     for name, value in librdkafka_names(settings).items():
         if name == KEY_STORE:
@@ -28,9 +28,7 @@ def translate_settings(settings: Mapping[str, str]) -> dict[str, str]:
         elif name not in JAVA_ONLY:
             translated[RENAMED.get(name, name)] = value
     if TRUST_STORE in settings and settings.get("ssl.truststore.type") != "PEM":
-        raise UntranslatableSetting(
-            f"{TRUST_STORE}: Java stores are not supported by the Python connector; use PEM files"
-        )
+        raise UntranslatableSetting(f"{TRUST_STORE}: librdkafka does not read Java trust stores; use PEM files")
     return translated
 
 
@@ -40,6 +38,4 @@ def own_key(location: str, kind: str | None) -> dict[str, str]:
         return {"ssl.certificate.location": location, "ssl.key.location": location}
     if kind == "PKCS12":
         return {KEY_STORE: location}
-    raise UntranslatableSetting(
-        f"{KEY_STORE}: Java key stores are not supported by the Python connector; use PEM or PKCS12"
-    )
+    raise UntranslatableSetting(f"{KEY_STORE}: librdkafka does not read Java key stores; use PEM or PKCS12")

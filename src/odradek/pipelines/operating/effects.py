@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Sink, Start, View
     from odradek.pipelines.planning.flow import Flow
 
-
-REPLAYED_CHANGES = (
-    "replayed changes take their place in the order of the sequence, so that nothing older replaces a row"
-)
+CHANGES = "replayed changes take their place in the order of the sequence, so that nothing older replaces a row"
+APPENDED = "replayed rows are appended again; empty the table first to avoid duplicates"
+REPLACED = "replayed rows replace those of the same key"
 
 
 def reset_effects(flows: Iterable[Flow], start: Start | None) -> list[str]:
@@ -36,65 +35,56 @@ def reset_effects(flows: Iterable[Flow], start: Start | None) -> list[str]:
         lines += [sink_effect(sink, is_whole) for sink in flow.sinks]
         if flow.files is not None and isinstance(flow.files.target, FilesTarget):
             lines.append(f"files {flow.files.target.path}: the folder is renamed, and a new one is written")
-        lines += [view_effect(view, is_whole) for view in flow.views]
+        lines += [f"view {view.name}: {view_effect(view, is_whole)}" for view in flow.views]
     return lines
 
 
 def sink_effect(sink: Sink, is_whole: bool) -> str:
-    target = sink.target
-    if isinstance(target, LakehouseTarget):
-        return lakehouse_effect(target)
-    if isinstance(target, TopicTarget):
-        return f"topic {target.topic}: replayed records are written again, with the same odradek-id"
-    if isinstance(target, TableTarget):
-        if target.changes is not None:
-            return f"table {target.table}: {REPLAYED_CHANGES}"
-        if sink.mode is not SinkMode.UPSERT:
-            return f"table {target.table}: replayed rows are appended again; empty the table first to avoid duplicates"
-        parts = "" if is_whole else "; groups with records before the start include only those after it"
-        newer = "" if target.order_column is None else f" that have no greater {target.order_column}"
-        return f"table {target.table}: replayed rows replace those of the same key{newer}{parts}"
-    if isinstance(target, SparkTarget | PythonTarget):
-        return f"sink {sink.name}: receives replayed rows again"
-    return f"sink {sink.name}: prints replayed rows again"
-
-
-def lakehouse_effect(target: LakehouseTarget) -> str:
-    what = f"{target.format} table {target.name}"
-    if target.changes is not None:
-        return f"{what}: {REPLAYED_CHANGES}"
-    if target.key:
-        return f"{what}: replayed rows replace those of the same key"
-    return f"{what}: replayed rows are appended again; empty the table first to avoid duplicates"
+    match sink.target:
+        case TopicTarget(topic=topic):
+            return f"topic {topic}: replayed records are written again, with the same odradek-id"
+        case LakehouseTarget() as target:
+            effect = CHANGES if target.changes is not None else REPLACED if target.key else APPENDED
+            return f"{target.format} table {target.name}: {effect}"
+        case TableTarget() as target if target.changes is not None or sink.mode is not SinkMode.UPSERT:
+            return f"table {target.table}: {APPENDED if target.changes is None else CHANGES}"
+        case TableTarget() as target:
+            newer = "" if target.order_column is None else f" that have no greater {target.order_column}"
+            parts = "" if is_whole else "; groups with records before the start include only those after it"
+            return f"table {target.table}: {REPLACED}{newer}{parts}"
+        case SparkTarget() | PythonTarget():
+            return f"sink {sink.name}: receives replayed rows again"
+        case _:
+            return f"sink {sink.name}: prints replayed rows again"
 
 
 def view_effect(view: View, is_whole: bool) -> str:
-    if isinstance(view.content, Changes):
-        return f"view {view.name}: {REPLAYED_CHANGES}"
-    if isinstance(view.content, LatestRows):
-        until = "" if view.content.order_column is not None else "; it is outdated until the pipeline has caught up"
-        return f"view {view.name}: rows stay, and replayed rows replace those of the same key{until}"
-    if is_whole:
-        return f"view {view.name}: its groups are recomputed, and incomplete until the pipeline has caught up"
-    return f"view {view.name}: its groups include only records after the start (`rebuild` uses the whole log)"
+    match view.content:
+        case Changes():
+            return CHANGES
+        case LatestRows(order_column=order):
+            until = "" if order is not None else "; it is outdated until the pipeline has caught up"
+            return f"rows stay, and {REPLACED}{until}"
+        case _ if is_whole:
+            return "its groups are recomputed, and incomplete until the pipeline has caught up"
+        case _:
+            return "its groups include only records after the start (`rebuild` uses the whole log)"
 
 
 def backfill_effects(sinks: Iterable[Sink]) -> list[str]:
     """The effects of running a range as a batch."""
-    lines: list[str] = []
-    for sink in sinks:
-        if isinstance(sink.target, FilesTarget):
-            lines.append(
-                f"files {sink.target.path}: new files are added; Spark's own reader does not see them in a folder that "
-                "a stream writes to"
-            )
-        else:
-            lines.append(sink_effect(sink, is_whole=False))
-    return lines
+    unseen = "new files are added; Spark's own reader does not see them in a folder that a stream writes to"
+    return [
+        f"files {sink.target.path}: {unseen}" if isinstance(sink.target, FilesTarget) else sink_effect(sink, False)
+        for sink in sinks
+    ]
 
 
 def is_safe_to_backfill(view: View) -> bool:
     """Whether part of the log suffices to update the view: not for groups, nor for latest rows without `order_by`."""
-    if isinstance(view.content, Changes):
-        return True
-    return isinstance(view.content, LatestRows) and view.content.order_column is not None
+    match view.content:
+        case Changes():
+            return True
+        case LatestRows(order_column=order):
+            return order is not None
+    return False

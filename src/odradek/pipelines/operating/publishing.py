@@ -6,9 +6,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.operating.metrics_server import MetricsServer
-from odradek.pipelines.operating.metrics_text import metrics_text
-from odradek.pipelines.operating.status_files import write_status
+from odradek.pipelines.operating.metrics import MetricsServer, metrics_text
+from odradek.pipelines.operating.small_files import write_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,13 +7,15 @@ size: what exceeds a limit is left out. Any client can write to a topic, so that
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, is_dataclass, replace
+from functools import cache
+from types import UnionType
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from odradek.pipelines.operating.status import ENDED, PipelineStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 TOPIC = "__odradek_pipelines"
 # A status is written every two seconds. The size of the topic stays below 16 MB for each replica, and the status of a
@@ -93,23 +95,20 @@ def encode(published: PublishedPipeline) -> tuple[bytes, bytes]:
 
 def bounded(status: PipelineStatus) -> PipelineStatus:
     flows = tuple(
-        replace(
-            each,
-            positions={},
-            read=dict(list(each.read.items())[:MOST_NAMES]),
-            lag=dict(list(each.lag.items())[:MOST_NAMES]),
-            written=dict(list(each.written.items())[:MOST_NAMES]),
-        )
+        replace(each, positions={}, read=first(each.read), lag=first(each.lag), written=first(each.written))
         for each in status.flows[:MOST_FLOWS]
     )
-    last_error = None if status.last_error is None else status.last_error[:LONGEST_TEXT]
     return replace(
         status,
         flows=flows,
         expectations=status.expectations[:MOST_EXPECTATIONS],
         note=status.note[:LONGEST_TEXT],
-        last_error=last_error,
+        last_error=None if status.last_error is None else status.last_error[:LONGEST_TEXT],
     )
+
+
+def first(counts: dict[str, int]) -> dict[str, int]:
+    return dict(list(counts.items())[:MOST_NAMES])
 
 
 def bounded_nodes(nodes: Sequence[GraphNode]) -> list[GraphNode]:
@@ -149,11 +148,8 @@ def parse(value: bytes) -> PublishedPipeline | None:
 
 def is_plausible(published: PublishedPipeline) -> bool:
     """Whether every field has its type and each node follows its inputs, so that readers need not check again."""
-    status = published.status
-    objects: list[Any] = [published, status, *status.flows, *status.expectations, *published.nodes]
-    if not all(TYPES[each.type](getattr(found, each.name)) for found in objects for each in fields(found)):
-        return False
-    if max(map(len, (published.host, status.name, status.engine))) > LONGEST_TEXT:
+    texts = (published.host, published.status.name, published.status.engine)
+    if not fits(published, PublishedPipeline) or max(map(len, texts)) > LONGEST_TEXT:
         return False
     known: set[str] = set()
     for node in published.nodes:
@@ -163,37 +159,21 @@ def is_plausible(published: PublishedPipeline) -> bool:
     return True
 
 
-def is_text(value: object) -> bool:
-    return isinstance(value, str)
+def fits(value: Any, kind: Any) -> bool:
+    """Whether a value has the type of an annotation, its items and fields included."""
+    arguments = get_args(kind)
+    if isinstance(kind, UnionType):
+        return any(fits(value, each) for each in arguments)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return isinstance(value, kind) and all(fits(getattr(value, name), each) for name, each in hints(kind).items())
+    if kind in {int, float}:  # of a size that sums and conversions to float can take; NaN is none
+        return isinstance(value, int | float) and -LARGEST_NUMBER < value < LARGEST_NUMBER
+    if not isinstance(value, get_origin(kind) or kind):
+        return False
+    items = value.items() if isinstance(value, dict) else ((each,) for each in value) if arguments else ()
+    return all(all(map(fits, each, arguments)) for each in items)
 
 
-def is_number(value: object) -> bool:
-    """Of a size that sums and conversions to float can take; NaN is none."""
-    return isinstance(value, int | float) and -LARGEST_NUMBER < value < LARGEST_NUMBER
-
-
-def is_counts(value: object) -> bool:
-    return isinstance(value, dict) and all(map(is_number, value.values()))
-
-
-def is_checked_elsewhere(value: object) -> bool:
-    return value is not None
-
-
-TYPES: dict[Any, Callable[[Any], bool]] = {  # by the annotations of the fields
-    "str": is_text,
-    "str | None": lambda value: value is None or is_text(value),
-    "int": is_number,
-    "float": is_number,
-    "int | None": lambda value: value is None or is_number(value),
-    "float | None": lambda value: value is None or is_number(value),
-    "bool": lambda value: isinstance(value, bool),
-    "dict[str, int]": is_counts,
-    "Offsets": lambda value: isinstance(value, dict) and all(map(is_counts, value.values())),
-    "tuple[str, ...]": lambda value: all(map(is_text, value)),
-    "State": is_checked_elsewhere,
-    "PipelineStatus": is_checked_elsewhere,
-    "tuple[FlowStatus, ...]": is_checked_elsewhere,
-    "tuple[ExpectationStatus, ...]": is_checked_elsewhere,
-    "tuple[GraphNode, ...]": is_checked_elsewhere,
-}
+@cache
+def hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)

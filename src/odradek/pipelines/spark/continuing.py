@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
+from odradek.conventions.client_properties import UntranslatableSetting
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
-from odradek.pipelines.operating.checkpoint_files import LOCK, Checkpoints
+from odradek.pipelines.operating.checkpoints import LOCK, Checkpoints
 from odradek.pipelines.operating.fingerprints import (
     Reader,
     as_recorded,
@@ -23,9 +24,7 @@ from odradek.pipelines.operating.fingerprints import (
     merge,
     without_zone,
 )
-from odradek.pipelines.operating.leases import leased
-from odradek.pipelines.operating.locks import Taken, held
-from odradek.pipelines.spark.client_settings import SettingRefused
+from odradek.pipelines.operating.locks import Taken, held, leased
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.session import ZONE as SESSION_ZONE
 from odradek.pipelines.spark.session import defaults_for
@@ -85,7 +84,6 @@ def continuing(
     """Yields the starts set by a reset, by flow; raises CheckpointRefused if the checkpoint is incompatible."""
     checkpoints = Checkpoints(pipeline, files)
     with exclusive_access(checkpoints, pipeline.name, on_lost):
-        checkpoints.move_from_home()
         accept(pipeline, checkpoints, cluster, say)
         checkpoints.drop_used_starts()
         try:
@@ -130,7 +128,7 @@ def cluster_id(servers: str, settings: Mapping[str, str]) -> str:
     """The cluster's id, or its addresses if it has no id or only Spark's client can authenticate."""
     try:
         return Cluster(servers, settings).id or servers
-    except (SettingRefused, KafkaException):
+    except (UntranslatableSetting, KafkaException):
         return servers
 
 

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.operations import PythonFunction
 from odradek.pipelines.definition.vocabulary import Delivery
-from odradek.pipelines.spark.client_settings import librdkafka_settings
+from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hidden_columns import ORIGIN
 from odradek.pipelines.spark.producers import producer_of

@@ -16,10 +16,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from odradek.pipelines.definition.vocabulary import Connector, Engine
-from odradek.pipelines.operating.checkpoint_files import Checkpoints
+from odradek.pipelines.operating.checkpoints import Checkpoints, checkpoint_folder
 from odradek.pipelines.operating.events import runs
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW
-from odradek.pipelines.spark.checkpoints import checkpoint_folder
 from odradek.pipelines.spark.connector import ConnectorMissing
 from odradek.pipelines.spark.continuing import accept, continuing, source_at
 from odradek.pipelines.spark.engines.batch import run_batch

@@ -14,7 +14,7 @@ from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import Start, TopicOrigin
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.vocabulary import StartAt
-from odradek.pipelines.spark.client_settings import librdkafka_settings
+from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.failures import SPARK_ERRORS, PipelineError, plain_message
 from odradek.pipelines.spark.following import following, raise_failure

@@ -25,7 +25,7 @@ from odradek.pipelines.definition.model import (
 from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import SinkMode, StartAt, StateClock
-from odradek.pipelines.operating.checkpoint_files import Checkpoints
+from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.operating.fingerprints import as_recorded, changes_fact
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.planning.state import state_of

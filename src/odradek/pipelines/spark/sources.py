@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -62,7 +61,7 @@ def read_stream(session: SparkSession, source: Source, pipeline: Pipeline, parti
         reader = session.readStream.format(str(origin.format)).options(**file_options(origin))
         if source.format.schema is not None:
             reader = reader.schema(source.format.schema.ddl)
-        return reader.load(below(pipeline, origin.path))
+        return reader.load(pipeline.below(origin.path))
     raise ValueError(f"source '{source.name}': a database cannot be read as a stream")
 
 
@@ -91,7 +90,7 @@ def read_once(
         reader = session.read.format(str(origin.format)).options(**file_options(origin))
         if source.format.schema is not None:
             reader = reader.schema(source.format.schema.ddl)
-        frame = reader.load(below(pipeline, origin.path))
+        frame = reader.load(pipeline.below(origin.path))
         return in_order_of_files(frame) if source.is_stream and origin.has_ordered_files else frame
     return read_table(session, origin, pipeline)
 
@@ -182,9 +181,4 @@ def resolved_jdbc_url(pipeline: Pipeline, url: str) -> str:
     """The JDBC URL with the path of a SQLite file resolved from the definition's folder."""
     prefix = "jdbc:sqlite:"
     is_file = url.startswith(prefix) and not url.startswith((f"{prefix}:", f"{prefix}file:"))
-    return prefix + below(pipeline, url.removeprefix(prefix)) if is_file else url
-
-
-def below(pipeline: Pipeline, path: str) -> str:
-    """A path resolved from the definition's folder, unless it is absolute or a URL."""
-    return path if "://" in path else str(Path(pipeline.directory, path).absolute())
+    return prefix + pipeline.below(url.removeprefix(prefix)) if is_file else url

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery
-from odradek.pipelines.spark.client_settings import librdkafka_settings
+from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.spark.delivery import SPLITS, marks_topic
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.python_source.options import INTERNAL

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException, Producer
 
 from odradek.pipelines.definition.model import TopicTarget
-from odradek.pipelines.spark.client_settings import librdkafka_settings
+from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.producers import producer_of
 from odradek.pipelines.spark.transactional_writer import DEFAULTS

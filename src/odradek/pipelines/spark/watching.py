@@ -10,9 +10,10 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # confluent_kafka.admin does not list it in __all__
 from pyspark.errors import PySparkException
 
+from odradek.conventions.client_properties import UntranslatableSetting
 from odradek.pipelines.definition.model import TopicOrigin
+from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.operating.spark_progress import progress_event
-from odradek.pipelines.spark.client_settings import SettingRefused, librdkafka_settings
 from odradek.pipelines.spark.recent_progress import NO_BATCH, progress_after
 from odradek.pipelines.spark.topics import TIMEOUT_S
 
@@ -92,7 +93,7 @@ class TopicEnds:
         for servers, each in by_servers.items():
             try:
                 found |= self._cluster(servers).now(each)
-            except (KafkaException, SettingRefused, TimeoutError):
+            except (KafkaException, UntranslatableSetting, TimeoutError):
                 continue
         return found
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odradek.pipelines.operating.checkpoints import checkpoint_of
 from odradek.pipelines.operating.small_files import LocalFiles
-from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.hadoop_files import HadoopFiles
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.conventions.client_properties import SCRAM_MODULE
-from odradek.pipelines.spark.client_settings import SettingRefused, librdkafka_settings
+from odradek.conventions.client_properties import SCRAM_MODULE, UntranslatableSetting
+from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.spark.python_source.offsets import Partition
 from odradek.pipelines.spark.python_source.options import EARLIEST, LATEST, Edge, TopicOptions
 
@@ -63,9 +63,9 @@ def test_settings_get_librdkafkas_names() -> None:
 
 
 def test_what_has_no_counterpart_is_refused() -> None:
-    with pytest.raises(SettingRefused, match=r"ssl\.truststore\.location: .* use PEM files"):
+    with pytest.raises(UntranslatableSetting, match=r"ssl\.truststore\.location: .* use PEM files"):
         librdkafka_settings({"ssl.truststore.location": "store.jks"})
-    with pytest.raises(SettingRefused, match=r"username=.* only"):
+    with pytest.raises(UntranslatableSetting, match=r"username=.* only"):
         librdkafka_settings({"sasl.jaas.config": "Krb5LoginModule required;"})
     assert librdkafka_settings({"ssl.truststore.location": "ca.pem", "ssl.truststore.type": "PEM"}) == {
         "ssl.ca.location": "ca.pem"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from odradek.pipelines.definition.checks_engines import STANDARD_HINT
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.spark_version import REALTIME_HINT, realtime_refusal
+from odradek.pipelines.operating.checkpoints import checkpoint_uri
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW as FLOW
 from odradek.pipelines.planning.flow import Flow
-from odradek.pipelines.spark.checkpoints import checkpoint_uri
 from odradek.pipelines.spark.engines.realtime_tasks import check_threads, jvm_processors, tasks_of
 from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.operating.checkpoints import checkpoint_folder
 from odradek.pipelines.planning.state import State
-from odradek.pipelines.spark.checkpoints import checkpoint_folder
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.private_names import CHECKPOINTS, NAMES, STORAGE, or_plainly, private

@@ -13,13 +13,13 @@ from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import FilesTarget, RunningAggregate
 from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duration, SinkMode, StateClock
+from odradek.pipelines.operating.checkpoints import checkpoint_uri
 from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.planning.flow import state_interval
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.planning.state import state_of
 from odradek.pipelines.planning.streams import streaming_names
 from odradek.pipelines.spark.batch_numbers import number_of
-from odradek.pipelines.spark.checkpoints import checkpoint_uri
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.continuing import source_at
@@ -43,7 +43,7 @@ from odradek.pipelines.spark.run_takeover import run_of, take_over
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.topics import streamed_to_topics
 from odradek.pipelines.spark.sorted_batches import sorting_settings
-from odradek.pipelines.spark.sources import below, is_topic, read_once, read_stream
+from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
 from odradek.pipelines.spark.stateful_plans import keeps_state
 from odradek.pipelines.spark.static_steps import static_violations, with_first
 from odradek.pipelines.spark.steps import StepBroken
@@ -210,7 +210,7 @@ class StandardEngine:
         rows = F.count(F.lit(1)).alias(written_name(flow.files.name if flow.files else flow.name))
         counted = frame.observe(f"{OBSERVED} of {flow.name}", rows)
         writer = self._named(flow, counted).format(str(target.format)).options(**target.options)
-        writer = writer.option("path", below(self._pipeline, target.path))
+        writer = writer.option("path", self._pipeline.below(target.path))
         return writer.partitionBy(*target.partition_by) if target.partition_by else writer
 
     def _of_records(self, flow: Flow, made: Pass) -> Prepared:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.spark.client_settings import librdkafka_settings
+from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.spark.python_source.offsets import Partition, from_json
 
 if TYPE_CHECKING:

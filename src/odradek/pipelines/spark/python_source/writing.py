@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from confluent_kafka import KafkaException, Producer
 
-from odradek.pipelines.spark.client_settings import librdkafka_settings
+from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.spark.failures import PipelineError
 
 if TYPE_CHECKING:

@@ -32,7 +32,6 @@ from odradek.pipelines.spark.sinks.stored_columns import as_stored
 from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
 from odradek.pipelines.spark.sinks.topics import records_of
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, check_database, parsed_url, shown_url, warehouse
-from odradek.pipelines.spark.sources import below
 from odradek.pipelines.spark.views import (
     is_one_group,
     latest_rows,
@@ -104,7 +103,7 @@ def call_sink(sink: Sink, target: PythonTarget, frame: DataFrame, pipeline: Pipe
 def write_files(frame: DataFrame, target: FilesTarget, pipeline: Pipeline) -> None:
     rows = shown(frame, target.partition_by)
     writer = rows.write.format(str(target.format)).options(**target.options).mode("append")
-    writer.partitionBy(*target.partition_by).save(below(pipeline, target.path))
+    writer.partitionBy(*target.partition_by).save(pipeline.below(target.path))
 
 
 def shown(frame: DataFrame, named: Iterable[str] = ()) -> DataFrame:
@@ -213,7 +212,7 @@ def database_url(pipeline: Pipeline, url: str | None) -> str:
     parsed = parsed_url(chosen)
     if parsed.get_backend_name() != "sqlite" or parsed.database in {None, "", ":memory:"}:
         return chosen
-    path = posixpath.normpath(below(pipeline, parsed.database or ""))
+    path = posixpath.normpath(pipeline.below(parsed.database or ""))
     return parsed.set(database=path).render_as_string(hide_password=False)
 
 

@@ -30,7 +30,6 @@ from odradek.pipelines.spark.sinks.lakehouse_changes import (
     rows_schema,
     upsert_merge,
 )
-from odradek.pipelines.spark.sources import below
 from odradek.pipelines.spark.views import latest_rows
 
 if TYPE_CHECKING:
@@ -201,4 +200,4 @@ def table_of(session: SparkSession, target: LakehouseTarget, pipeline: Pipeline,
     if target.table is not None:
         *parents, name = target.table.split(".")
         return Table(session, target.format, ".".join(map(quoted, [*parents, name + suffix])))
-    return Table(session, target.format, f"{target.format}.{quoted(below(pipeline, target.path or '') + suffix)}")
+    return Table(session, target.format, f"{target.format}.{quoted(pipeline.below(target.path or '') + suffix)}")

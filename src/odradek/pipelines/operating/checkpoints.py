@@ -1,12 +1,13 @@
-"""Reads Spark's checkpoints: the batches that a flow has started and finished, and its offsets.
+"""The checkpoints of a pipeline: a folder of Spark for each flow, and files of Odradek next to them.
 
-Next to the flows' folders are files of Odradek: the definition's fingerprints, starting points, and a lock. Spark's own
-files are read on local disks only.
+Odradek's files are the definition's fingerprints, starting points and a lock. Spark's own files, which say what batches
+a flow has started and finished, and its offsets, are read on local disks only.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +16,8 @@ from typing import TYPE_CHECKING, Any
 from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.fingerprints import Fingerprints
-from odradek.pipelines.operating.small_files import LocalFiles
+from odradek.pipelines.operating.small_files import LocalFiles, folder_of
 from odradek.pipelines.operating.spark_progress import ambiguous_topics, merged
-from odradek.pipelines.operating.state_folders import folder_of
-from odradek.pipelines.spark.checkpoints import checkpoint_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +29,25 @@ if TYPE_CHECKING:
 DEFINITION = "definition.json"
 LOCK = "checkpoint.lock"
 START = "start.json"
+
+
+def checkpoint_folder(pipeline: Pipeline) -> str:
+    """The folder in the definition, or one in the user's state folder."""
+    if pipeline.checkpoints is None:
+        return str(folder_of(pipeline.name) / "checkpoints")
+    return pipeline.below(pipeline.checkpoints)
+
+
+def checkpoint_of(pipeline: Pipeline, flow: str) -> str:
+    return f"{checkpoint_folder(pipeline).rstrip('/')}/{flow}"
+
+
+def checkpoint_uri(pipeline: Pipeline, flow: str) -> str:
+    """The checkpoint of a flow for Spark, for which a path without a scheme is on Hadoop's default file system.
+
+    Characters are not escaped: Hadoop's paths are no URIs."""
+    folder = checkpoint_of(pipeline, flow)
+    return folder if "://" in folder else f"file://{os.path.abspath(folder)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +63,15 @@ class FlowCheckpoint:
     size_bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class OffsetEntry:
+    """A file of Spark's offset log: a batch and the offsets at its end."""
+
+    time_ms: int | None
+    positions: Offsets
+    ambiguous: tuple[str, ...] = ()  # topics of which two sources have different offsets
+
+
 class Checkpoints:
     """The files that a pipeline keeps between its runs; `files` are those of a folder that is not local."""
 
@@ -53,15 +80,6 @@ class Checkpoints:
         self.is_local = "://" not in self.place
         self.folder = Path(self.place) if self.is_local else folder_of(pipeline.name)
         self.files: SmallFiles = LocalFiles(self.folder) if files is None else files
-        self._home = LocalFiles(folder_of(pipeline.name))
-
-    def move_from_home(self) -> None:
-        """Moves the files of shared checkpoints from the home directory, where earlier versions kept them."""
-        for name in () if self.is_local else (DEFINITION, START):
-            text = self._home.read(name)
-            if text is not None:
-                self.files.create(name, text)
-                self._home.remove(name)
 
     @property
     def lock(self) -> Path:
@@ -74,10 +92,8 @@ class Checkpoints:
         """The checkpoints of the flows that have started."""
         if not self.is_local or not self.folder.is_dir():
             return []
-        found = [
-            each.name for each in self.folder.iterdir() if not each.name.startswith(".") and numbers(each / "offsets")
-        ]
-        return [read_flow(self.folder / name) for name in sorted(found)]
+        folders = [each for each in self.folder.iterdir() if not each.name.startswith(".")]
+        return [read_flow(each) for each in sorted(folders) if batch_numbers(each / "offsets")]
 
     def begun(self) -> set[str]:
         """Names of the flows that have started; if the folder is not local, of those in the stored fingerprints."""
@@ -92,8 +108,7 @@ class Checkpoints:
 
     def first_positions(self, flow: str) -> Offsets:
         """The offsets at which a flow began; empty if its connector does not store them, as the Python one."""
-        folder = self.flow_folder(flow) / "sources"
-        texts = [read_text(each / "0") for each in folder.iterdir()] if folder.is_dir() else []
+        texts = [each.read_text("utf-8", "replace") for each in (self.flow_folder(flow) / "sources").glob("*/0")]
         return merged(text[text.find("{") :] for text in texts)  # the version is before the offsets
 
     def definition(self) -> Fingerprints | None:
@@ -111,9 +126,7 @@ class Checkpoints:
     def note_start(self, flows: Iterable[str], start: Start | None) -> None:
         """Sets where these flows start next; None means their sources' own start."""
         noted = {flow: each for flow, each in self._stored_starts().items() if flow not in set(flows)}
-        if start is not None:
-            noted |= dict.fromkeys(flows, start)
-        self._write_starts(noted)
+        self._write_starts(noted if start is None else noted | dict.fromkeys(flows, start))
 
     def drop_used_starts(self) -> None:
         """Drops the starting points of flows that have started, so that they are used once only."""
@@ -122,17 +135,15 @@ class Checkpoints:
             self._write_starts(kept)
 
     def _stored_starts(self) -> dict[str, Start]:
-        found = self.files.read(START)
-        return (
-            {} if found is None else {flow: start_of_object(each) for flow, each in json.loads(found)["flows"].items()}
-        )
+        found = json.loads(self.files.read(START) or '{"flows": {}}')
+        return {flow: start_of_object(each) for flow, each in found["flows"].items()}
 
     def _write_starts(self, starts: dict[str, Start]) -> None:
         if not starts:
             self.files.remove(START)
             return
         flows = {
-            flow: {"at": each.at, "time_ms": each.time_ms, "offsets": each.offsets} for flow, each in starts.items()
+            flow: {"at": start.at, "time_ms": start.time_ms, "offsets": start.offsets} for flow, start in starts.items()
         }
         self.files.replace(START, json.dumps({"flows": flows}))
 
@@ -154,25 +165,12 @@ def start_of_object(found: dict[str, Any]) -> Start:
 
 
 def read_flow(folder: Path) -> FlowCheckpoint:
-    begun = max(numbers(folder / "offsets"))
-    entry = read_entry(folder / "offsets" / str(begun))
-    metadata = read_json(folder / "metadata") or {}
-    return FlowCheckpoint(
-        folder.name,
-        metadata.get("id"),
-        begun,
-        max(numbers(folder / "commits"), default=None),
-        None if entry is None else entry.time_ms,
-        {} if entry is None else entry.positions,
-        sum(each.stat().st_size for each in folder.rglob("*") if each.is_file()),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetEntry:
-    time_ms: int | None
-    positions: Offsets
-    ambiguous: tuple[str, ...] = ()  # topics of which two sources have different offsets
+    begun = max(batch_numbers(folder / "offsets"))
+    entry = read_entry(folder / "offsets" / str(begun)) or OffsetEntry(None, {})
+    metadata = json.loads(LocalFiles(folder).read("metadata") or "{}")
+    finished = max(batch_numbers(folder / "commits"), default=None)
+    size_bytes = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
+    return FlowCheckpoint(folder.name, metadata.get("id"), begun, finished, entry.time_ms, entry.positions, size_bytes)
 
 
 def read_entry(path: Path) -> OffsetEntry | None:
@@ -184,20 +182,6 @@ def read_entry(path: Path) -> OffsetEntry | None:
         return None
 
 
-def numbers(folder: Path) -> list[int]:
+def batch_numbers(folder: Path) -> list[int]:
     """The batch numbers in a log of Spark."""
     return [int(each.name) for each in folder.iterdir() if each.name.isdecimal()] if folder.is_dir() else []
-
-
-def read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
-def read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None

@@ -10,7 +10,7 @@ import pytest
 
 from odradek.pipelines.definition.model import Pipeline, Start
 from odradek.pipelines.definition.vocabulary import StartAt
-from odradek.pipelines.operating.checkpoint_files import Checkpoints
+from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.operating.fingerprints import Fingerprint, Fingerprints
 from odradek.pipelines.operating.locks import Taken, held
 from odradek.pipelines.operating.small_files import LocalFiles
@@ -132,12 +132,10 @@ def test_notes_about_a_shared_folder_are_kept_there(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     pipeline = Pipeline("p", checkpoints="hdfs://host/checkpoints")
     found = Fingerprints("standard", {"rigs": Fingerprint({"source rigs": "topics rigs"})}, {"sink a": "rigs"})
-    Checkpoints(pipeline).store_definition(found)  # as an earlier version did, in the home directory
     kept = Checkpoints(pipeline, LocalFiles(tmp_path / "shared"))
     assert kept.definition() is None
-    kept.move_from_home()
+    kept.store_definition(found)
     assert kept.definition() == found
-    assert Checkpoints(pipeline).definition() is None
     assert kept.begun() == set()
     (tmp_path / "shared" / "rigs" / "offsets").mkdir(parents=True)
     assert kept.begun() == {"rigs"}

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.operating import leases
-from odradek.pipelines.operating.leases import LEASE_S, Lease, holder_in, leased
-from odradek.pipelines.operating.locks import Taken
+from odradek.pipelines.operating import locks
+from odradek.pipelines.operating.locks import LEASE_S, Holder, Lease, Taken, leased
 from odradek.pipelines.operating.small_files import LocalFiles
 
 if TYPE_CHECKING:
@@ -47,9 +46,13 @@ def lease(files: LocalFiles, clock: Clock, owner: str) -> Lease:
     return Lease(files, NAME, owner, lambda: clock.now_s, clock.pause)
 
 
+def holder_of(files: LocalFiles) -> Holder | None:
+    return Lease(files, NAME, "a reader").holder()
+
+
 def move_to_other_machine(files: LocalFiles) -> None:
     """Changes the holder's host, because a dead process of this machine is recognized by its id."""
-    holder = holder_in(files.read(NAME))
+    holder = holder_of(files)
     assert holder is not None
     files.replace(NAME, json.dumps(dataclasses.asdict(dataclasses.replace(holder, host="elsewhere"))))
 
@@ -106,7 +109,7 @@ def test_of_two_that_take_over_at_once_the_later_one_has_it(files: LocalFiles, c
     clock.now_s += LEASE_S
 
     def overtake() -> None:
-        if (holder := holder_in(files.read(NAME))) is not None and holder.owner == "first":
+        if (holder := holder_of(files)) is not None and holder.owner == "first":
             clock.each_pause = lambda: None
             files.replace(NAME, second._text())
 
@@ -118,20 +121,20 @@ def test_of_two_that_take_over_at_once_the_later_one_has_it(files: LocalFiles, c
 
 def test_the_lock_of_a_dead_process_of_this_machine_is_taken_at_once(files: LocalFiles, clock: Clock) -> None:
     lease(files, clock, "dead").take()
-    holder = holder_in(files.read(NAME))
+    holder = holder_of(files)
     assert holder is not None
     files.replace(NAME, json.dumps(dataclasses.asdict(dataclasses.replace(holder, began="before the last boot"))))
     before_s = clock.now_s
     lease(files, clock, "next").take()
-    assert clock.now_s - before_s <= leases.SETTLE_S
+    assert clock.now_s - before_s <= locks.SETTLE_S
 
 
 def test_a_holder_learns_that_it_has_lost_the_lock(files: LocalFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "RENEW_S", 0.01)
+    monkeypatch.setattr(locks, "RENEW_S", 0.01)
     is_lost = threading.Event()
     with leased(files, NAME, "first", is_lost.set):
         move_to_other_machine(files)
-        holder = holder_in(files.read(NAME))
+        holder = holder_of(files)
         assert holder is not None
         files.replace(NAME, json.dumps(dataclasses.asdict(dataclasses.replace(holder, token="of another"))))
         assert is_lost.wait(60)
