@@ -26,7 +26,7 @@ from odradek.pipelines.sql.text import (
         ("select 'a' /* b", "unterminated /*", 11, ""),
         ("select a from b where", "the SQL is incomplete after 'where'", 16, ""),
         ("select a b c from t", "unexpected 'c'", 11, ""),
-        ("select\n a:b.c from s", "unexpected '.'", 11, ""),
+        ("select\n a:b.c from s", "unexpected '.'", 11, "of a VARIANT write variant_get(v, '$.a.b', 'int')"),
         ("select 1; select 2", "expected one query, found 2 statements", 0, ""),
         ("select 1 union all select 2", "expected one SELECT", 0, "write SELECT … FROM …"),
     ],

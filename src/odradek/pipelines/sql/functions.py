@@ -45,17 +45,17 @@ UNDETERMINED: dict[str, str] = {
     **dict.fromkeys(("rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle"), HASHED),
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id"), "the columns partition and offset"),
     **dict.fromkeys(("input_file_name", "input_file_block_start", "input_file_block_length"), FROM_ROWS),
-    **dict.fromkeys(("java_method", "reflect", "try_reflect"), "a function in Python, declared in functions:"),
-    **dict.fromkeys(("aes_encrypt", "version", "current_user", "session_user", "user"), FROM_ROWS),
+    **dict.fromkeys(("java_method", "reflect", "try_reflect", "aes_encrypt"), "a Python function of functions:"),
+    **dict.fromkeys(("version", "current_user", "session_user", "user"), FROM_ROWS),
 }
-SKETCHES = ("approx_top_k", "hll_", "kll_", "theta_", "tuple_")  # prefixes; their results depend on the split
+SKETCHES = ("approx_top_k", "hll_", "kll_", "theta_", "tuple_")  # prefixes of aggregates that depend on the split
 # The functions that make a list of rows independent of its order.
 ORDERLESS_PARENTS = frozenset(
     ("size", "sort_array", "array_contains", "array_size", "cardinality", "array_max", "array_min", "exists", "forall")
 )
 CLOCK = frozenset(
     ("now", "current_date", "curdate", "current_timestamp", "current_time", "localtimestamp", "localtime")
-)  # and unix_timestamp without arguments
+)
 # What can fail for a row, by function or operator, and what gives null instead.
 MAY_FAIL: dict[str, str] = {
     "[]": "get", "/": "try_divide", "%": "try_mod", "div": "try_divide", "mod": "try_mod", "pmod": "try_mod",
@@ -76,4 +76,10 @@ def undetermined(name: str, parent: str = "") -> str | None:
     """What to write instead of a call, as an argument of `parent`, whose result the rows do not determine."""
     if name in {"collect_list", "collect_set", "array_agg"} and parent in ORDERLESS_PARENTS:
         return None
-    return EXACT if name.startswith(SKETCHES) else UNDETERMINED.get(name)
+    is_sketch = name.startswith(SKETCHES) and kind_of(name) is Kind.AGGREGATE
+    return EXACT if is_sketch else UNDETERMINED.get(name)
+
+
+def reads_clock(name: str, arguments: int) -> bool:
+    """Whether the result of a call depends on the time at which it is computed."""
+    return name in CLOCK or (name == "unix_timestamp" and arguments == 0)

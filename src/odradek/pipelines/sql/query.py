@@ -40,6 +40,7 @@ LENGTHS = re.compile(rf"\s*(?:interval\s+)?(?:{LENGTH.pattern})+", re.IGNORECASE
 UNIT_FIRST = frozenset(
     ("dateadd", "date_add", "timestampadd", "datediff", "date_diff", "timediff", "timestampdiff")
 )  # with three arguments the first one is a unit: date_add(day, 1, at)
+PRESENT = ("now", "today", "tomorrow", "yesterday")
 CLAUSES = {  # arguments of sqlglot's SELECT by the tokens that they begin with
     "SELECT": "expressions", "FROM": "from_", "WHERE": "where", "GROUP_BY": "group", "HAVING": "having",
     "ORDER_BY": "order", "SORT_BY": "sort", "CLUSTER_BY": "cluster", "DISTRIBUTE_BY": "distribute", "LIMIT": "limit",
@@ -213,6 +214,8 @@ class _Reader:
         named = {each.parts[0].lower(): each for each in references if each.table is None and each.item is None}
         literal = [named[name] for name in LITERAL_FUNCTIONS if name in named]
         calls = [*self._calls, *(Call(each.parts[0].lower(), (), each.span, "", exp.Null()) for each in literal)]
+        present = [each.this for each in own if isinstance(each, exp.Cast) and _is_present(each.this)]
+        calls += [Call("now", (), self._names_span(each, each), "", each) for each in present]
         return Query(
             part=self._part,
             tree=self._tree,
@@ -480,6 +483,11 @@ def _call_name(call: exp.Expr | None) -> str:
         return ""
     name = call.this if isinstance(call.this, str) else call.this.name
     return str(name).lower()
+
+
+def _is_present(tree: exp.Expr) -> bool:
+    """Whether a literal is a time that moves: TIMESTAMP 'now', CAST('today' AS DATE)."""
+    return isinstance(tree, exp.Literal) and tree.name.strip().lower() in PRESENT
 
 
 def _is_unit(column: exp.Column) -> bool:

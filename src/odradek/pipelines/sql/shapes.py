@@ -28,7 +28,7 @@ ADVICE = {
     "PIVOT": "aggregate: {a: \"sum(x) filter (where k = 'a')\"}, a column for each value",
     "NATURAL JOIN": "JOIN … USING (k)",
     "LATERAL (SELECT …)": "LATERAL VIEW explode(…)",
-    "WITHIN GROUP": "sort_array(collect_list(x))",
+    "WITHIN GROUP": "percentile(x, 0.5), or array_join(sort_array(collect_list(x)), ',')",
     "IGNORE NULLS": "max_by(x, at) filter (where x is not null)",
     "parentheses around a join": "the join without parentheses, or in FROM (SELECT …)",
     "a table function": "LATERAL VIEW explode(…)",

@@ -246,7 +246,9 @@ def _syntax_error(text: str, details: dict[str, Any]) -> SqlError:
     marked = details.get("highlight") or ""
     lines = text.split("\n")[: (details.get("line") or 1) - 1]
     offset = sum(len(line) + 1 for line in lines) + (details.get("col") or 1) - len(marked)
-    return SqlError(_readable(str(details["description"]).strip().rstrip("."), marked), min(max(offset, 0), len(text)))
+    hint = "of a VARIANT write variant_get(v, '$.a.b', 'int')" if marked in {".", "["} else ""
+    message = _readable(str(details["description"]).strip().rstrip("."), marked)
+    return SqlError(message, min(max(offset, 0), len(text)), hint)
 
 
 def _readable(message: str, marked: str) -> str:
