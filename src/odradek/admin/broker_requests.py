@@ -12,15 +12,8 @@ from collections import defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from odradek.admin.errors import (
-    AnswerTimeout,
-    RefusedConnection,
-    UnsupportedRequest,
-    check,
-    reason_of,
-    unreachable,
-)
-from odradek.admin.wire import TIMEOUT_S
+from odradek.admin.errors import AnswerTimeout, RefusedConnection, UnsupportedRequest, check, reason_of, unreachable
+from odradek.admin.wire import TIMEOUT_S, Call, KeptConnections, SecuredAddress, Versions
 from odradek.conventions.addresses import split_addresses
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
@@ -36,7 +29,6 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from odradek.admin.wire import Call, KeptConnections, SecuredAddress, Versions
     from odradek.protocol.messages.describe_configs import DescribeConfigsResult
     from odradek.protocol.schema import Request, Response
 

@@ -7,27 +7,16 @@ is imported when it is used, which takes longer than most commands.
 from __future__ import annotations
 
 import base64
+import contextlib
 import logging
 import time
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from odradek.admin.broker_requests import CHANGE_TIMEOUT_MS, TOPICS_PER_REQUEST, BrokerRequests, in_parts
-from odradek.admin.errors import (
-    AnswerTimeout,
-    NoSuchTopic,
-    NotAuthorized,
-    RefusedConnection,
-    broker_failure,
-    check,
-    explain,
-    failure_of,
-    reason_of,
-    unreachable,
-)
-from odradek.admin.offsets import EARLIEST, LATEST, first_at, list_offsets
+from odradek.admin.broker_requests import CHANGE_TIMEOUT_MS, TOPICS_PER_REQUEST, BrokerRequests, KnownBroker, in_parts
+from odradek.admin.errors import AnswerTimeout, NoSuchTopic, NotAuthorized, broker_failure, check, explain, failure_of
+from odradek.admin.offsets import EARLIEST, LATEST, Key, first_at, list_offsets
 from odradek.admin.wire import TIMEOUT_S, KeptConnections, SecuredAddress
-from odradek.conventions.addresses import split_addresses
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
@@ -37,7 +26,7 @@ from odradek.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
@@ -45,10 +34,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer, KafkaError, Producer
 
-    from odradek.admin.broker_requests import KnownBroker
-    from odradek.admin.offsets import Key
     from odradek.admin.security import BearerToken, WireSecurity
-    from odradek.protocol.messages.metadata import MetadataResponseTopic
 
 CONNECT_TIMEOUT_S = 3.0
 METADATA_VERSION = 4  # of Kafka 1.0
@@ -123,23 +109,12 @@ class Cluster:
 
     def check_reachable(self, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
         """Failure unless one of the brokers accepts a connection with the cluster's TLS and SASL."""
-        if self._is_reachable:
-            return
-        reason = ""
-        request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
-        for address in self.bootstrap_addresses():
-            try:
-                self.connections(address, request, MetadataResponse, METADATA_VERSION, timeout_s)
-            except RefusedConnection:
-                raise
-            except AnswerTimeout:
-                pass  # requests wait for longer
-            except Failure as failure:
-                reason = reason_of(failure)
-                continue
+        if not self._is_reachable:
+            request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+            with contextlib.suppress(AnswerTimeout):  # requests wait for longer
+                requests = BrokerRequests(self, timeout_s)
+                requests.ask_any(request, MetadataResponse, METADATA_VERSION, is_forwarded=True)
             self._is_reachable = True
-            return
-        raise unreachable(self.bootstrap_servers, reason)
 
     def address(self, host: str, port: int) -> SecuredAddress:
         """The address of a broker with the cluster's TLS and SASL."""
@@ -172,9 +147,6 @@ class Cluster:
                 self._fetched_token = fetch_token(self.properties)
         return self._fetched_token
 
-    def bootstrap_addresses(self) -> list[SecuredAddress]:
-        return [self.address(host, port) for host, port in split_addresses(self.bootstrap_servers)]
-
     @property
     def requests(self) -> BrokerRequests:
         """Of all threads; Failure if no broker can be reached."""
@@ -198,7 +170,7 @@ class Cluster:
         request = DescribeClusterRequest(include_cluster_authorized_operations=True)
         described = self.requests.ask_any(request, DescribeClusterResponse, 0)
         check(described.error_code, described.error_message, "cluster")
-        return operation in (_operations(described.cluster_authorized_operations) or ())
+        return operation in (operations_of(described.cluster_authorized_operations) or ())
 
     # Topics
 
@@ -268,13 +240,12 @@ class Cluster:
         for some in in_parts(dict.fromkeys(names), TOPICS_PER_REQUEST):
             brokers, answer = self.requests.metadata(some, with_operations=with_operations)
             by_name = {each.name: each for each in answer.topics}
-            for topic in (by_name[name] for name in some):
-                code = topic.error_code
-                results.append(
-                    broker_failure(code, None, f"topic {topic.name}", "Describe")
-                    if code
-                    else _description(topic, brokers)
-                )
+            results += [
+                broker_failure(topic.error_code, None, f"topic {topic.name}", "Describe")
+                if topic.error_code
+                else _description(topic, brokers)
+                for topic in (by_name[name] for name in some)
+            ]
         return results
 
     def choose_partitions(self, topic: str, wanted: Sequence[int]) -> list[int]:
@@ -393,11 +364,11 @@ def _description(topic: MetadataResponseTopic, brokers: Mapping[int, KnownBroker
         for each in sorted(topic.partitions, key=lambda each: each.partition_index)
     ]
     topic_id = base64.b64encode(topic.topic_id.bytes).decode().rstrip("=")
-    operations = _operations(topic.topic_authorized_operations)
+    operations = operations_of(topic.topic_authorized_operations)
     return TopicDescription(topic.name or "", topic_id, topic.is_internal, tuple(partitions), operations)
 
 
-def _operations(bits: int) -> frozenset[Operation] | None:
+def operations_of(bits: int) -> frozenset[Operation] | None:
     """Kafka's bit field of the operations that a user may do."""
     if bits == UNKNOWN_OPERATIONS:
         return None

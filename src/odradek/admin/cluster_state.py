@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from odradek.admin.broker_requests import describe_resources
+from odradek.admin.broker_requests import BrokerRequests, DescribedCluster, KnownBroker, describe_resources
 from odradek.admin.errors import AnswerTimeout, NotAuthorized, check
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
@@ -35,8 +35,6 @@ from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest,
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from odradek.admin.broker_requests import BrokerRequests, DescribedCluster, KnownBroker
 
 
 METADATA_TOPIC = "__cluster_metadata"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.broker_requests import BrokerRequests, by_topic, in_parts, retry_while_loading
-from odradek.admin.cluster import CONNECT_TIMEOUT_S, without_leader
+from odradek.admin.broker_requests import BrokerRequests, KnownBroker, by_topic, in_parts, retry_while_loading
+from odradek.admin.cluster import CONNECT_TIMEOUT_S, Cluster, without_leader
 from odradek.admin.errors import (
     NoSuchGroup,
     NoSuchName,
@@ -17,7 +17,7 @@ from odradek.admin.errors import (
     broker_failure,
     check,
 )
-from odradek.admin.offsets import LATEST, list_offsets
+from odradek.admin.offsets import LATEST, Key, list_offsets
 from odradek.conventions.failures import Failure, did_you_mean
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
@@ -39,13 +39,11 @@ from odradek.protocol.schema import Message, Struct, array, int16, int32, string
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from odradek.admin.broker_requests import KnownBroker
-    from odradek.admin.cluster import Cluster
-    from odradek.admin.offsets import Key
     from odradek.protocol.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
     from odradek.protocol.messages.consumer_group_describe import Member as ConsumerGroupMember
     from odradek.protocol.messages.describe_groups import DescribedGroup as ClassicGroup
     from odradek.protocol.messages.describe_groups import DescribedGroupMember as ClassicGroupMember
+
 
 LIST_TIMEOUT_S = 5.0
 MOST_COMPARED = 5_000  # names, with one that does not exist
@@ -253,7 +251,7 @@ def delete_group(requests: BrokerRequests, name: str) -> None:
 
 def read_committed_offsets(requests: BrokerRequests, group: str) -> dict[Key, int]:
     """Those of one group. Failure if its coordinator refuses, or does not answer."""
-    found = requests.ask_coordinators([group], lambda coordinator, names: _fetch(requests, coordinator, names, None))
+    found = requests.ask_coordinators([group], lambda coordinator, names: fetch_committed(requests, coordinator, names))
     offsets = found[group]
     if isinstance(offsets, int):
         raise broker_failure(offsets, None, f"group {group}", "Describe")
@@ -273,7 +271,7 @@ def read_committed_offsets_of(
         found: dict[str, dict[Key, int] | int] = {}
         for some in in_parts(names, GROUPS_PER_REQUEST):
             try:
-                found |= _fetch(requests, coordinator, some, topics)
+                found |= fetch_committed(requests, coordinator, some, topics)
             except Failure:
                 break
         return found
@@ -282,10 +280,13 @@ def read_committed_offsets_of(
     return {name: offsets for name, offsets in found.items() if not isinstance(offsets, int)}
 
 
-def _fetch(
-    requests: BrokerRequests, coordinator: KnownBroker, groups: list[str], topics: list[OffsetFetchRequestTopics] | None
+def fetch_committed(
+    requests: BrokerRequests,
+    coordinator: KnownBroker,
+    groups: list[str],
+    topics: list[OffsetFetchRequestTopics] | None = None,
 ) -> dict[str, dict[Key, int] | int]:
-    """Without topics, of all partitions of the groups."""
+    """The offsets or the error code of each group; without topics, of all its partitions."""
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=each, topics=topics) for each in groups])
     return {
         group.group_id: group.error_code

@@ -5,7 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.conventions.client_properties import RENAMED, UntranslatableSetting, librdkafka_names
+from odradek.conventions.client_properties import (
+    PLAIN_MODULE,
+    RENAMED,
+    SCRAM_MODULE,
+    UntranslatableSetting,
+    librdkafka_names,
+)
 from odradek.conventions.failures import Failure
 from odradek.security.tls.cipher_suites import UnknownCipherSuite, choose_ciphers
 from odradek.security.tls.settings import KeyStoreSettings, TrustStoreSettings
@@ -16,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _RENAMED = {theirs: name for name, theirs in RENAMED.items()}
-_LOGIN_MODULES = {"PLAIN": "plain.PlainLoginModule"}
-_SCRAM_MODULE = "scram.ScramLoginModule"
 _TRANSLATED = frozenset(
     [
         "sasl.username",
@@ -123,9 +127,9 @@ def _own_key(given: Mapping[str, str], read_text: Callable[[str], str]) -> dict[
 
 
 def _login(mechanism: str, user: str, password: str) -> str:
-    module = _LOGIN_MODULES.get(mechanism, _SCRAM_MODULE)
+    module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
     options = f'username="{_escaped(user)}" password="{_escaped(password)}"'
-    return f"org.apache.kafka.common.security.{module} required {options};"
+    return f"{module} required {options};"
 
 
 def _escaped(text: str) -> str:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, by_topic, in_parts, live
+from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, BrokerRequests, KnownBroker, by_topic, in_parts, live
 from odradek.admin.errors import NotAuthorized, check
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
@@ -19,7 +19,6 @@ from odradek.protocol.messages.describe_log_dirs import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from odradek.admin.broker_requests import BrokerRequests, KnownBroker
     from odradek.admin.cluster_state import ClusterState, PartitionState
 
 VERSIONS = (4, 2)  # 4 has the sizes of volumes

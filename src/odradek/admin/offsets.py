@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST, by_topic, in_parts
-from odradek.admin.cluster_state import led_partitions
+from odradek.admin.cluster_state import ClusterState, PartitionState, led_partitions
 from odradek.admin.errors import AnswerTimeout, LostConnection, NoAnswer, broker_failure
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
-    from odradek.admin.cluster_state import ClusterState, PartitionState
+
 
 LATEST, EARLIEST = -1, -2  # in place of a time
 VERSION = 2

@@ -1,10 +1,9 @@
-"""The requests of `odradek quota`, which librdkafka does not have."""
+"""Quotas of users, client ids and addresses: read and changed over the wire, and shown."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.errors import check
 from odradek.protocol.messages import alter_client_quotas as altering
 from odradek.protocol.messages import describe_client_quotas as describing
@@ -16,63 +15,16 @@ if TYPE_CHECKING:
 
 VERSION = 1
 EXACT, DEFAULT = 0, 1
-
-
-def alter_quotas(cluster: Cluster, entity: Entity, changes: Mapping[str, float | None]) -> None:
-    """None removes a quota."""
-    cluster.check_reachable()
-    entry = altering.EntryData(
-        entity=[altering.EntityData(entity_type=part.type, entity_name=part.name) for part in entity],
-        ops=[
-            altering.OpData(key=key, value=0.0 if value is None else value, remove=value is None)
-            for key, value in changes.items()
-        ],
-    )
-    request = altering.AlterClientQuotasRequest(entries=[entry])
-    response = BrokerRequests(cluster).ask_controller(request, altering.AlterClientQuotasResponse, VERSION)
-    for result in response.entries:
-        check(result.error_code, result.error_message, entity_text(entity), "AlterConfigs")
-
-
-def read_quotas(cluster: Cluster, wanted: Entity = (), *, is_exact: bool = False) -> dict[Entity, dict[str, float]]:
-    """The quotas of entities with these parts, by entity; with `is_exact` those of no further parts."""
-    cluster.check_reachable()
-    components = [
-        describing.ComponentData(
-            entity_type=part.type, match_type=DEFAULT if part.name is None else EXACT, match=part.name
-        )
-        for part in wanted
-    ]
-    request = describing.DescribeClientQuotasRequest(components=components, strict=is_exact)
-    response = BrokerRequests(cluster).ask_any(request, describing.DescribeClientQuotasResponse, VERSION)
-    check(response.error_code, response.error_message, "quotas", "DescribeConfigs")
-    found = {
-        sorted_entity([Part(part.entity_type, part.entity_name) for part in entry.entity]): {
-            each.key: each.value for each in entry.values
-        }
-        for entry in response.entries or ()
-    }
-    return dict(sorted(found.items(), key=lambda item: _order(item[0])))
-
-
-def _order(entity: Entity) -> list[tuple[int, bool, str]]:
-    """By type; defaults come last."""
-    return [
-        (TYPES.index(part.type) if part.type in TYPES else len(TYPES), part.name is None, part.name or "")
-        for part in entity
-    ]
-
-
 USER, CLIENT_ID, ADDRESS = "user", "client-id", "ip"
-
-
 TYPES = (USER, CLIENT_ID, ADDRESS)
-
-
-KEYS_BY_TYPE = {
-    USER: ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"),
-    CLIENT_ID: ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"),
-    ADDRESS: ("connection_creation_rate",),
+CLIENT_KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+KEYS_BY_TYPE = {USER: CLIENT_KEYS, CLIENT_ID: CLIENT_KEYS, ADDRESS: ("connection_creation_rate",)}
+UNITS = {
+    "producer_byte_rate": "bytes/s",
+    "consumer_byte_rate": "bytes/s",
+    "request_percentage": "%",
+    "controller_mutation_rate": "partitions/s",
+    "connection_creation_rate": "connections/s",
 }
 
 
@@ -89,6 +41,46 @@ class Part(NamedTuple):
 Entity = tuple[Part, ...]
 
 
+def alter_quotas(cluster: Cluster, entity: Entity, changes: Mapping[str, float | None]) -> None:
+    """None removes a quota."""
+    entry = altering.EntryData(
+        entity=[altering.EntityData(entity_type=part.type, entity_name=part.name) for part in entity],
+        ops=[
+            altering.OpData(key=key, value=0.0 if value is None else value, remove=value is None)
+            for key, value in changes.items()
+        ],
+    )
+    request = altering.AlterClientQuotasRequest(entries=[entry])
+    response = cluster.requests.ask_controller(request, altering.AlterClientQuotasResponse, VERSION)
+    for result in response.entries:
+        check(result.error_code, result.error_message, entity_text(entity), "AlterConfigs")
+
+
+def read_quotas(cluster: Cluster, wanted: Entity = (), *, is_exact: bool = False) -> dict[Entity, dict[str, float]]:
+    """The quotas of entities with these parts, by entity; with `is_exact` those of no further parts."""
+    components = [
+        describing.ComponentData(
+            entity_type=part.type, match_type=DEFAULT if part.name is None else EXACT, match=part.name
+        )
+        for part in wanted
+    ]
+    request = describing.DescribeClientQuotasRequest(components=components, strict=is_exact)
+    response = cluster.requests.ask_any(request, describing.DescribeClientQuotasResponse, VERSION)
+    check(response.error_code, response.error_message, "quotas", "DescribeConfigs")
+    found = {
+        sorted_entity([Part(part.entity_type, part.entity_name) for part in entry.entity]): {
+            each.key: each.value for each in entry.values
+        }
+        for entry in response.entries or ()
+    }
+    return dict(sorted(found.items(), key=lambda item: _order(item[0])))
+
+
+def _order(entity: Entity) -> list[tuple[int, bool, str]]:
+    """By type; defaults come last."""
+    return [(_type_order(part), part.name is None, part.name or "") for part in entity]
+
+
 def entity_text(entity: Entity) -> str:
     return ", ".join(map(str, entity))
 
@@ -98,16 +90,11 @@ def entity_json(entity: Entity) -> dict[str, str | None]:
 
 
 def sorted_entity(parts: list[Part]) -> Entity:
-    return tuple(sorted(parts, key=lambda part: TYPES.index(part.type) if part.type in TYPES else len(TYPES)))
+    return tuple(sorted(parts, key=_type_order))
 
 
-UNITS = {
-    "producer_byte_rate": "bytes/s",
-    "consumer_byte_rate": "bytes/s",
-    "request_percentage": "%",
-    "controller_mutation_rate": "partitions/s",
-    "connection_creation_rate": "connections/s",
-}
+def _type_order(part: Part) -> int:
+    return TYPES.index(part.type) if part.type in TYPES else len(TYPES)
 
 
 def value_text(key: str, value: float) -> str:

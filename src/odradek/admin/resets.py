@@ -7,11 +7,11 @@ import csv
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
-from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, by_topic, in_parts
-from odradek.admin.cluster import without_leader
+from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, KnownBroker, by_topic, in_parts
+from odradek.admin.cluster import Cluster, chosen_partitions, without_leader
 from odradek.admin.errors import NoSuchGroup, check
 from odradek.admin.groups import read_committed_offsets, read_group
-from odradek.admin.offsets import EARLIEST, LATEST, first_at, list_offsets
+from odradek.admin.offsets import EARLIEST, LATEST, Key, first_at, list_offsets
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, count_text
 from odradek.protocol.messages.offset_commit import (
@@ -24,9 +24,6 @@ from odradek.protocol.messages.offset_commit import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from odradek.admin.broker_requests import KnownBroker
-    from odradek.admin.cluster import Cluster
-    from odradek.admin.offsets import Key
 
 COMMIT_VERSION = 6  # of Apache Kafka 2.1
 Bounds = tuple[int, int]  # earliest and latest offset of a partition
@@ -67,15 +64,7 @@ class Move:
 def choose_partitions(cluster: Cluster, topics: Iterable[str], default: Iterable[Key]) -> list[Key]:
     asked = [split_topic(text) for text in topics]
     described = {each.name: each for each in cluster.describe_topics({topic for topic, _partitions in asked})}
-    chosen: set[Key] = set()
-    for topic, wanted in asked:
-        partitions = {each.id for each in described[topic].partitions}
-        for partition in wanted or partitions:
-            if partition not in partitions:
-                raise Failure(
-                    f"topic {topic} has no partition {partition}; it has {count_text(len(partitions), 'partition')}"
-                )
-            chosen.add((topic, partition))
+    chosen = {(topic, each) for topic, wanted in asked for each in chosen_partitions(described[topic], wanted)}
     return sorted(chosen or default)
 
 

@@ -15,7 +15,6 @@ from odradek.conventions.failures import Failure
 from odradek.protocol.messages.describe_client_telemetry import (
     DescribeClientTelemetryRequest,
     DescribeClientTelemetryResponse,
-    TelemetryInstance,
 )
 from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.admin.cluster import Cluster
+    from odradek.protocol.messages.describe_client_telemetry import TelemetryInstance
 
 ID_BYTES = 16
 SUBSCRIPTION_SETTINGS = ("interval.ms", "metrics", "match")

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from odradek.admin.errors import NotAuthorized
-from odradek.admin.records.fetched_batches import NO_TIMESTAMP
+from odradek.admin.records.fetched_batches import NO_TIMESTAMP, FetchedRecord, UnreadableBatch
 from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.admin.groups import PartitionLag
     from odradek.admin.offsets import Key
-    from odradek.admin.records.fetched_batches import FetchedRecord, UnreadableBatch
     from odradek.conventions.failures import Failure
 
 PATIENCE_S = 5.0  # to read the first unread record of each partition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING
 
-from odradek.admin.broker_requests import CHANGE_TIMEOUT_MS, TOPICS_PER_REQUEST, BrokerRequests, in_parts
+from odradek.admin.broker_requests import CHANGE_TIMEOUT_MS, TOPICS_PER_REQUEST, BrokerRequests, KnownBroker, in_parts
 from odradek.admin.errors import broker_failure, check
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
@@ -25,7 +25,6 @@ from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteT
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from odradek.admin.broker_requests import KnownBroker
     from odradek.admin.cluster import Cluster
 
 DELETE_RECORDS_TIMEOUT_S = 30.0

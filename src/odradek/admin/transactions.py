@@ -18,14 +18,9 @@ from odradek.admin.errors import NoAnswer, broker_failure, check
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
-    PartitionResponse,
     TopicRequest,
 )
-from odradek.protocol.messages.describe_transactions import (
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-    TransactionState,
-)
+from odradek.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from odradek.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from odradek.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -40,6 +35,7 @@ if TYPE_CHECKING:
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
     from odradek.admin.cluster import Cluster
     from odradek.admin.offsets import Key
+    from odradek.protocol.messages.describe_producers import PartitionResponse
     from odradek.protocol.messages.describe_transactions import TransactionState
 
 

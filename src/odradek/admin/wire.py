@@ -10,7 +10,7 @@ import select
 import socket
 import time
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from odradek.admin.errors import AnswerTimeout, LostConnection, NoAnswer, RefusedConnection, UnsupportedRequest
 from odradek.conventions.failures import Failure
@@ -38,17 +38,16 @@ class SecuredAddress(NamedTuple):
     security: WireSecurity | None
 
 
-Address: TypeAlias = "tuple[str, int] | SecuredAddress"
 # One version, or several in the order of preference, of which the first is used that the broker has.
 Versions = int | tuple[int, ...]
 
 
 class Call(Protocol):
-    """Sends a request to an address, and returns the response: `call`, or one that keeps state between requests."""
+    """Sends a request and returns the response. NoAnswer if the broker cannot be reached or does not answer in time."""
 
     def __call__(
         self,
-        address: Address,
+        address: SecuredAddress,
         request: Request,
         response_type: type[R],
         version: Versions,
@@ -56,39 +55,27 @@ class Call(Protocol):
     ) -> R: ...
 
 
-def call(
-    address: Address, request: Request, response_type: type[R], version: Versions, timeout_s: float = TIMEOUT_S
-) -> R:
-    """Send a request and return the response. NoAnswer if the broker cannot be reached or does not answer in time."""
-    connection = BrokerConnection(address, timeout_s)
-    try:
-        return connection.ask(request, response_type, version)
-    finally:
-        connection.close()
-
-
 class BrokerConnection:
     """A socket to a broker, after TLS and SASL. RefusedConnection if they fail; NoAnswer if the broker cannot be
     reached or does not answer in time; LostConnection if the connection breaks."""
 
-    def __init__(self, address: Address, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, address: SecuredAddress, timeout_s: float = TIMEOUT_S) -> None:
         self.address = address
         self._timeout_s = timeout_s
         self._has_answered = False
         self._received = bytearray()  # of a response
         self._versions: dict[int, tuple[int, int]] | None = None
-        host, port = address[:2]
         self._waiting: tuple[type[OSError], ...] = (BlockingIOError,)  # for more of a response
-        security = self._security = address.security if isinstance(address, SecuredAddress) else None
+        security = self._security = address.security
         try:
-            self._socket = socket.create_connection((host, port), timeout=timeout_s)
+            self._socket = socket.create_connection(address[:2], timeout=timeout_s)
         except (OSError, UnicodeError) as error:
             raise self._failure(error, NoAnswer) from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if security is None:
             return
         try:
-            self._socket = security.secure(self._socket, host)
+            self._socket = security.secure(self._socket, address.host)
             self._waiting += security.waiting
             security.log_in(self._socket, _ask)
         except (OSError, Failure) as error:
@@ -201,7 +188,7 @@ class KeptConnections:
 
     def __call__(
         self,
-        address: Address,
+        address: SecuredAddress,
         request: Request,
         response_type: type[R],
         version: Versions,
@@ -226,7 +213,7 @@ class KeptConnections:
         for each in connections:
             each.close()
 
-    def _take(self, address: Address) -> BrokerConnection | None:
+    def _take(self, address: SecuredAddress) -> BrokerConnection | None:
         """A connection to the address with its credentials. Others to this broker are closed."""
         while True:
             with self._lock:

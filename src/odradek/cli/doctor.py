@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from odradek.admin.doctor.findings import Result, Severity, exit_code, problem, run_checks
+from odradek.admin.doctor.findings import Finding, Result, Severity, exit_code, problem, run_checks
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import OptionalArgument, command
+from odradek.cli.framework.options import flag, option
 from odradek.cli.framework.output import faint, print_json, say, shows_progress, strong
 from odradek.cli.framework.parameter_types import POSITIVE, NumberType
 from odradek.conventions.failures import Failure
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.doctor.findings import Finding
     from odradek.admin.doctor.reader import Reader
 
 CLUSTER, SECURITY = "cluster", "security"
@@ -58,64 +58,31 @@ def fails_as_usage(function: F) -> F:
             "on the machine of a broker: also the modes of files with credentials",
             "odradek doctor security --config server.properties",
         ),
-        (
-            "severities of the findings, for a script",
-            "odradek doctor --format json | jq '.findings[].severity'",
-        ),
+        ("severities of the findings, for a script", "odradek doctor --format json | jq '.findings[].severity'"),
     ]
 )
 @click.argument(
-    "subject",
-    cls=OptionalArgument,
-    metavar="cluster|security",
-    required=False,
-    default=CLUSTER,
+    "subject", cls=OptionalArgument, metavar="cluster|security", required=False, default=CLUSTER,
     type=click.Choice([CLUSTER, SECURITY]),
-)
-@click.option(
-    "--timeout",
-    "limit_s",
-    type=POSITIVE,
-    metavar="SECONDS",
-    default=60.0,
-    show_default=True,
-    help="Time for all checks.",
-)
-@click.option(
-    "--lag-interval",
-    "interval_s",
-    type=NumberType(0, 3600),
-    metavar="SECONDS",
-    default=2,
-    show_default=True,
-    help="Time between two samples of the lag of groups; 0 takes one.",
-)
-@click.option(
-    "--max-lag",
-    "most_lag",
-    type=NumberType(0, LONGEST_COUNT),
-    metavar="RECORDS",
+)  # fmt: skip
+@option("--timeout limit_s", "SECONDS", POSITIVE, "Time for all checks.", default=60.0)
+@option(
+    "--lag-interval interval_s", "SECONDS", NumberType(0, 3600),
+    "Time between two samples of the lag of groups; 0 takes one.", default=2,
+)  # fmt: skip
+@option(
+    "--max-lag most_lag", "RECORDS", NumberType(0, LONGEST_COUNT), "Lag from which a group is reported.",
     default=100_000,
-    show_default=True,
-    help="Lag from which a group is reported.",
-)
-@click.option(
-    "--max-partitions",
-    "most_partitions",
-    type=NumberType(1, LONGEST_COUNT),
-    metavar="N",
-    default=4_000,
-    show_default=True,
-    help="Replicas of a broker from which it is reported.",
-)
-@click.option(
-    "--config",
-    "config_file",
-    metavar="SERVER.PROPERTIES",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Of `security`: the properties of a broker on this machine, whose files are checked as well.",
-)
-@click.option("--all", "shows_all", is_flag=True, help="Show all locations of a finding, not only the first 5.")
+)  # fmt: skip
+@option(
+    "--max-partitions most_partitions", "N", NumberType(1, LONGEST_COUNT),
+    "Replicas of a broker from which it is reported.", default=4_000,
+)  # fmt: skip
+@option(
+    "--config config_file", "SERVER.PROPERTIES", click.Path(exists=True, dir_okay=False),
+    "Of `security`: the properties of a broker on this machine, whose files are checked as well.",
+)  # fmt: skip
+@flag("--all shows_all", "Show all locations of a finding, not only the first 5.")
 @fails_as_usage
 @cluster_options
 def doctor(

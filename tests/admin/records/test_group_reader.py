@@ -147,9 +147,7 @@ class Script:
 
 
 class ScriptedFetcher:
-    trouble = ""
-
-    def __init__(self, script: Any, _settings: object, _on_unreadable: object) -> None:
+    def __init__(self, script: Any, _settings: object, _on_unreadable: object, on_trouble: object) -> None:
         self.script: Script = script
 
     def assign(self, offsets: Iterable[tuple[tuple[str, int], int]]) -> None:
@@ -165,7 +163,6 @@ class ScriptedFetcher:
 
     def poll(self, _timeout_s: float) -> list[ScriptedRecord]:
         kind, _, value = self.script.events[0].partition(" ") if self.script.events else ("", "", "")
-        self.trouble = value if kind == "trouble" else ""
         if kind not in ("record", "end", "trouble"):
             return []
         self.script.events.popleft()
@@ -201,17 +198,6 @@ def test_until_end_ends_when_the_unfinished_partitions_are_revoked_and_the_kept_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert values_until_end(monkeypatch, "on_assign 0 1", "record one", "end", "on_revoke 1") == ["one"]
-
-
-def test_trouble_is_reported_once_until_records_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
-    script = Script("on_assign 0", "trouble one", "trouble two", "record", "trouble three", "end")
-    monkeypatch.setattr(group_reader, "RecordFetcher", ScriptedFetcher)
-    troubles: list[str] = []
-    reader = GroupReader(
-        cast("Cluster", script), ["numbers"], "readers", from_beginning=True, until_end=True, on_trouble=troubles.append
-    )
-    assert len(list(reader.batches())) == 1
-    assert troubles == ["one", "three"]
 
 
 @pytest.mark.parametrize("is_retriable", [True, False])

@@ -67,6 +67,17 @@ def fetching(
     return closing(RecordFetcher(cluster, SETTINGS, on_unreadable))
 
 
+def test_trouble_is_reported_once_until_records_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster: Any = SimpleNamespace(address=lambda *_: None, properties={}, is_stopped=lambda: False)
+    troubles: list[str] = []
+    fetcher = RecordFetcher(cluster, SETTINGS, lambda _unreadable: None, on_trouble=troubles.append)
+    for trouble, records in (("one", []), ("two", []), ("", [good(0)]), ("three", [])):
+        monkeypatch.setattr(RecordFetcher, "trouble", trouble)
+        monkeypatch.setattr(fetcher, "_read_fetched", lambda _deadline, read=records: (read, False))
+        fetcher.poll(0)
+    assert troubles == ["one", "three"]
+
+
 def test_a_corpus_of_malformed_batches_is_named_batch_by_batch() -> None:
     """All those whose frame is intact lie in one partition, with a readable record after each."""
     corpus = [

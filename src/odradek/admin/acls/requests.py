@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.admin.acls.rules import describe
-from odradek.admin.broker_requests import BrokerRequests, in_parts
+from odradek.admin.broker_requests import in_parts
 from odradek.admin.errors import NotAuthorized, check
 from odradek.admin.settings import Kind as SettingKind
 from odradek.admin.settings import read_settings
@@ -36,20 +36,18 @@ UNKNOWN_SETTINGS = "super.users and allow.everyone.if.no.acl.found of the broker
 
 
 def create(cluster: Cluster, bindings: Iterable[AclBinding]) -> None:
-    requests = BrokerRequests(cluster)
     for part in in_parts(dict.fromkeys(bindings), RULES_PER_REQUEST):
         request = CreateAclsRequest(creations=[_message(AclCreation, each) for each in part])
-        answer = requests.ask_controller(request, CreateAclsResponse, VERSION)
+        answer = cluster.requests.ask_controller(request, CreateAclsResponse, VERSION)
         for result in answer.results:
             _check(result.error_code, result.error_message, "Alter")
 
 
 def find(cluster: Cluster, filters: Iterable[AclFilter]) -> list[AclBinding]:
     """The rules that any of the filters matches, each once."""
-    requests = BrokerRequests(cluster)
     found: set[AclBinding] = set()
     for acl_filter in filters:
-        answer = requests.ask_any(_message(DescribeAclsRequest, acl_filter), DescribeAclsResponse, VERSION)
+        answer = cluster.requests.ask_any(_message(DescribeAclsRequest, acl_filter), DescribeAclsResponse, VERSION)
         _check(answer.error_code, answer.error_message, "Describe")
         found.update(_binding(resource, each) for resource in answer.resources for each in resource.acls)
     return sorted(found)
@@ -57,11 +55,10 @@ def find(cluster: Cluster, filters: Iterable[AclFilter]) -> list[AclBinding]:
 
 def delete(cluster: Cluster, bindings: Iterable[AclBinding]) -> list[AclBinding]:
     """Exactly these rules; those that another administrator has removed meanwhile are not in the result."""
-    requests = BrokerRequests(cluster)
     removed: list[AclBinding] = []
     for part in in_parts(bindings, RULES_PER_REQUEST):
         request = DeleteAclsRequest(filters=[_message(DeleteAclsFilter, each) for each in part])
-        answer = requests.ask_controller(request, DeleteAclsResponse, VERSION)
+        answer = cluster.requests.ask_controller(request, DeleteAclsResponse, VERSION)
         for result in answer.filter_results:
             _check(result.error_code, result.error_message, "Alter")
             for each in result.matching_acls:

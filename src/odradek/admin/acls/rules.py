@@ -21,10 +21,7 @@ PRODUCER = {
     ResourceType.TOPIC: (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE),
     ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
 }
-CONSUMER = {
-    ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE),
-    ResourceType.GROUP: (Operation.READ,),
-}
+CONSUMER = {ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE), ResourceType.GROUP: (Operation.READ,)}
 
 
 class Selection(NamedTuple):

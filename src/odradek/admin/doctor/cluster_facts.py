@@ -19,30 +19,25 @@ from odradek.admin.cluster_state import (
     read_state,
 )
 from odradek.admin.doctor.findings import Facts
-from odradek.admin.doctor.reader import all_at_once
+from odradek.admin.doctor.reader import Reader, all_at_once
 from odradek.admin.errors import check
-from odradek.admin.groups import unread_records
-from odradek.admin.log_directories import read_disks
-from odradek.admin.offsets import LATEST, offsets_request, read_offsets_of
-from odradek.admin.transactions import open_transactions_in, read_producers, without_known
+from odradek.admin.groups import fetch_committed, unread_records
+from odradek.admin.log_directories import Disks, read_disks
+from odradek.admin.offsets import LATEST, Key, offsets_request, read_offsets_of
+from odradek.admin.transactions import OpenTransaction, open_transactions_in, read_producers, without_known
 from odradek.conventions.addresses import is_loopback, split_addresses
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from odradek.protocol.messages.list_offsets import ListOffsetsResponse
-from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.admin.broker_requests import KnownBroker
     from odradek.admin.cluster import Cluster
     from odradek.admin.cluster_state import ClusterState
-    from odradek.admin.doctor.reader import Reader
-    from odradek.admin.log_directories import Disks
-    from odradek.admin.offsets import Key
-    from odradek.admin.transactions import OpenTransaction
 
 BROKER_TIMEOUT_S = 8.0
 SETTINGS = (MIN_IN_SYNC, "unclean.leader.election.enable", "retention.ms", "retention.bytes", "cleanup.policy")
@@ -98,7 +93,7 @@ class Limits:
     most_partitions_per_broker: int = 4_000
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ClusterFacts(Facts):
     unreachable: str | None = None  # why no broker answered
     state: ClusterState | None = None
@@ -112,9 +107,6 @@ class ClusterFacts(Facts):
     open_files: Mapping[int, tuple[int, int]] | None = None  # open and allowed, of the brokers that report them
     from_elsewhere: bool = False  # the client connected to an address that is not of its own machine
     limits: Limits = field(default_factory=Limits)
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    unread_reason: str = "not read"
-    not_requested: Collection[str] = ()
 
 
 def read_cluster(cluster: Cluster, reader: Reader, interval_s: float, limits: Limits) -> ClusterFacts:
@@ -250,7 +242,11 @@ def read_groups(requests: BrokerRequests, state: ClusterState, reader: Reader) -
         states |= listed
         for some in in_parts(listed, GROUPS_PER_REQUEST):
             reader.check_time()
-            committed |= _read_committed(requests, broker, some, refusals)
+            for group, offsets in fetch_committed(requests, broker, some).items():
+                if not isinstance(offsets, int):
+                    committed[group] = offsets
+                elif offsets != ErrorCode.GROUP_ID_NOT_FOUND:  # it was deleted
+                    refusals[offsets] += 1
     reader.leave_out("groups", refusals, "group", "offsets of {}")
     wanted = {key for offsets in committed.values() for key in offsets}
     partitions = [each for each in state.partitions if (each.topic, each.index) in wanted]
@@ -263,23 +259,6 @@ def read_groups(requests: BrokerRequests, state: ClusterState, reader: Reader) -
     if unknown := sum(1 for each in groups if each.lag is None):
         reader.reasons.setdefault("groups", f"lag of {unknown:,} groups: the leader of a partition does not answer")
     return groups
-
-
-def _read_committed(
-    requests: BrokerRequests, broker: KnownBroker, names: Sequence[str], refusals: Counter[int]
-) -> dict[str, dict[Key, int]]:
-    found: dict[str, dict[Key, int]] = {}
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names])
-    for group in requests.ask(broker, request, OffsetFetchResponse, 8).groups:
-        partitions = [(topic.name, each) for topic in group.topics for each in topic.partitions]
-        errors = {group.error_code, *(each.error_code for _topic, each in partitions)}
-        refusals.update(errors - {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND})
-        found[group.group_id] = {
-            (topic, each.partition_index): each.committed_offset
-            for topic, each in partitions
-            if each.committed_offset >= 0 and not each.error_code
-        }
-    return found
 
 
 def compare(

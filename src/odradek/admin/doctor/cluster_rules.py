@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from odradek.admin.doctor.cluster_facts import INTERNAL_TOPICS
-from odradek.admin.doctor.findings import Checks, problem, problem_if, warning
+from odradek.admin.doctor.cluster_facts import INTERNAL_TOPICS, Contact, GroupChange, GroupFacts, Limits
+from odradek.admin.doctor.findings import Checks, Finding, problem, problem_if, warning
 from odradek.conventions.addresses import is_loopback
 from odradek.conventions.figures import age_text, count_text, size_text
 from odradek.protocol.errors import ErrorCode
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from odradek.admin.cluster_state import ClusterState, PartitionState
-    from odradek.admin.doctor.cluster_facts import Contact, GroupChange, GroupFacts, Limits
-    from odradek.admin.doctor.findings import Finding
     from odradek.admin.log_directories import Disks, LogDirectory
     from odradek.admin.transactions import OpenTransaction
 

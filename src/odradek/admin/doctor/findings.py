@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeVar
 
@@ -45,13 +45,14 @@ def problem_if(is_problem: bool, what: str, where: Iterable[str], advice: str) -
     return (problem if is_problem else warning)(what, where, advice)
 
 
+@dataclass(slots=True, kw_only=True)
 class Facts:
     """What was read. A fact that could not be read is None: `reasons` says why, or `unread_reason` for all others. A
     fact that was read in part has a reason as well. `not_requested` has facts that the options do not ask for."""
 
-    reasons: Mapping[str, str]
-    unread_reason: str
-    not_requested: Collection[str]
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    unread_reason: str = "not read"
+    not_requested: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

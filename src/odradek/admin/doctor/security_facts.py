@@ -6,31 +6,28 @@ import http.client
 import re
 import ssl
 import stat
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.admin.acls.requests import NoAuthorizer, find
-from odradek.admin.broker_requests import BrokerRequests, live
+from odradek.admin.broker_requests import BrokerRequests, DescribedCluster, live
 from odradek.admin.doctor.cluster_facts import resolve
 from odradek.admin.doctor.findings import Facts
-from odradek.admin.doctor.reader import all_at_once
+from odradek.admin.doctor.reader import Reader, all_at_once
 from odradek.admin.doctor.security_listeners import anonymous_rights, listeners_of, tls_facts
 from odradek.admin.quotas import read_quotas
 from odradek.admin.settings import Kind, read_settings
 from odradek.admin.users import read_users
 from odradek.conventions.addresses import is_loopback
 from odradek.conventions.properties_file import read_properties_file
-from odradek.security.acls.bindings import AclFilter
+from odradek.security.acls.bindings import AclBinding, AclFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from odradek.admin.broker_requests import DescribedCluster
     from odradek.admin.cluster import Cluster
-    from odradek.admin.doctor.reader import Reader
     from odradek.admin.doctor.security_listeners import AnonymousRights, ListenerFacts, TlsFacts
-    from odradek.security.acls.bindings import AclBinding
 
     Settings = dict[str, str]
 
@@ -52,7 +49,7 @@ class FileFacts:
     content: str  # what it has, in words
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class SecurityFacts(Facts):
     cluster_id: str | None = None
     brokers: Mapping[int, Settings] | None = None
@@ -64,9 +61,6 @@ class SecurityFacts(Facts):
     quota_count: int | None = None
     files: Sequence[FileFacts] | None = None
     consoles: Sequence[str] | None = None  # addresses of consoles without a login that other machines reach
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    unread_reason: str = "not read"
-    not_requested: Collection[str] = ()
 
 
 def read_security(cluster: Cluster, reader: Reader, config_file: str | None) -> SecurityFacts:

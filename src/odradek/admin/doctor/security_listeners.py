@@ -11,13 +11,13 @@ import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from odradek.admin.cluster import operations_of
 from odradek.admin.security import wire_security
-from odradek.admin.wire import SecuredAddress, call
+from odradek.admin.wire import KeptConnections, SecuredAddress
 from odradek.conventions.addresses import is_loopback
 from odradek.conventions.failures import Failure
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from odradek.security.authorizer import Operation
 from odradek.security.tls.distinguished_names import MalformedCertificate
 from odradek.security.tls.validity import validity
 
@@ -187,18 +187,18 @@ def anonymous_rights(listener: ListenerFacts) -> AnonymousRights | None:
     address = SecuredAddress(listener.host, listener.port, security)
     described = DescribeClusterRequest(include_cluster_authorized_operations=True)
     listed = MetadataRequest(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=True)
+    ask = KeptConnections()
     try:
-        cluster = call(address, described, DescribeClusterResponse, 0, TIMEOUT_S)
-        topics = call(address, listed, MetadataResponse, 9, TIMEOUT_S).topics
+        cluster = ask(address, described, DescribeClusterResponse, 0, TIMEOUT_S)
+        topics = ask(address, listed, MetadataResponse, 9, TIMEOUT_S).topics
     except Failure:
         return None
     return AnonymousRights(
         listener,
-        _operations(cluster.cluster_authorized_operations) if not cluster.error_code else (),
-        {each.name or "": _operations(each.topic_authorized_operations) for each in topics if not each.error_code},
+        _names(cluster.cluster_authorized_operations) if not cluster.error_code else (),
+        {each.name or "": _names(each.topic_authorized_operations) for each in topics if not each.error_code},
     )
 
 
-def _operations(bits: int) -> tuple[str, ...]:
-    """The names of the operations in a bit field of Kafka; a negative one means that none were asked for."""
-    return tuple(each.name for each in Operation if each > Operation.ALL and bits > 0 and bits >> each & 1)
+def _names(bits: int) -> tuple[str, ...]:
+    return tuple(each.name for each in sorted(operations_of(bits) or ()))

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.admin.doctor.findings import Checks, problem, problem_if, warning
+from odradek.admin.doctor.findings import Checks, Finding, problem, problem_if, warning
 from odradek.conventions.addresses import is_loopback
 from odradek.conventions.figures import count_text
-from odradek.security.acls.bindings import Permission
+from odradek.security.acls.bindings import AclBinding, Permission
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from odradek.admin.doctor.findings import Finding
     from odradek.admin.doctor.security_facts import FileFacts, Settings
     from odradek.admin.doctor.security_listeners import AnonymousRights, ListenerFacts, TlsFacts
-    from odradek.security.acls.bindings import AclBinding
 
 CLEAR_TEXT = frozenset({"PLAIN", "OAUTHBEARER"})
 FEW_DAYS = 30

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NoReturn
 
-from odradek.admin.letters.redrive_plan import FoundLetter, Redrive
+from odradek.admin.letters.redrive_plan import FoundLetter, Redrive, Selection
 from odradek.admin.records.record_fetcher import FetchSettings
 from odradek.admin.records.record_reader import PartitionRange, RecordReader
 from odradek.conventions.failures import Failure
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.letters.redrive_plan import Selection
     from odradek.admin.records.fetched_batches import FetchedRecord, UnreadableBatch
 
 MOST_READ = 1_000_000  # records of the dead-letter topic that one redrive looks at, without those written back before

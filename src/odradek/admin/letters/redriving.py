@@ -10,20 +10,17 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 
 from odradek.admin.letters.letter_reading import LEDGER_PARTITION, find_letters, read_ledger
-from odradek.admin.letters.redrive_plan import BY_KEY, FoundLetter, Redrive
+from odradek.admin.letters.redrive_plan import BY_KEY, FoundLetter, Redrive, Selection
 from odradek.conventions.failures import Failure
 from odradek.pipelines.letters import ledger as ledgers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from confluent_kafka import Producer
-
     from odradek.admin.cluster import Cluster
-    from odradek.admin.letters.redrive_plan import Selection
     from odradek.pipelines.letters.ledger import Ledger
 
 MOST_BYTES = 64 * 1024 * 1024

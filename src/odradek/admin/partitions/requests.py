@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, by_topic, in_parts
+from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, BrokerRequests, KnownBroker, by_topic, in_parts
 from odradek.admin.errors import check, error_text
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
@@ -25,7 +25,6 @@ from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLe
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from odradek.admin.broker_requests import BrokerRequests, KnownBroker
     from odradek.admin.cluster_state import PartitionState
     from odradek.admin.log_directories import Copy
 

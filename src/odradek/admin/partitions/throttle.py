@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from odradek.admin.broker_requests import TOPICS_PER_REQUEST, describe_resources, in_parts
+from odradek.admin.broker_requests import TOPICS_PER_REQUEST, BrokerRequests, describe_resources, in_parts
 from odradek.admin.errors import check
 from odradek.admin.settings import Kind, alter_request, changes_to
 from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
@@ -16,7 +16,6 @@ from odradek.protocol.messages.incremental_alter_configs import IncrementalAlter
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from odradek.admin.broker_requests import BrokerRequests
     from odradek.admin.partitions.plan import Move
 
     Values = Mapping[str, str | None]

@@ -15,13 +15,12 @@ from odradek.protocol.batch import CURRENT_MAGIC, HEADER_SIZE_BYTES, BatchHeader
 from odradek.protocol.compression import DecompressedTooLarge
 from odradek.protocol.control_records import ControlRecordType, read_end_transaction_marker
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.records import decompress_records, read_fields
+from odradek.protocol.records import Fields, decompress_records, read_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from odradek.protocol.messages.fetch import AbortedTransaction
-    from odradek.protocol.records import Fields
 
 CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP = 1, 2, 0
 LARGEST_BATCH_BYTES = 128 * 1024 * 1024

@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NoReturn
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from odradek.admin.cluster import close_consumer
-from odradek.admin.offsets import EARLIEST, LATEST
+from odradek.admin.cluster import Cluster, close_consumer
+from odradek.admin.offsets import EARLIEST, LATEST, Key
 from odradek.admin.records.record_fetcher import RecordFetcher
 from odradek.admin.records.record_reader import COMMAND_SETTINGS, POLL_S
 from odradek.admin.topics import topics_text
@@ -20,12 +20,7 @@ from odradek.conventions.failures import Failure, Terminated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from types import TracebackType
 
-    from confluent_kafka import Consumer
-
-    from odradek.admin.cluster import Cluster
-    from odradek.admin.offsets import Key
     from odradek.admin.records.fetched_batches import FetchedRecord, UnreadableBatch
 
 JOIN_TIMEOUT_S = 30.0
@@ -68,9 +63,7 @@ class GroupReader:
         self.group = group
         self.until_end = until_end
         self.idle_timeout_ms = idle_timeout_ms
-        self._on_trouble = on_trouble
         self._notify = notify
-        self._is_warned = False
         self._active_at = time.monotonic()
         self._topics = list(topics)
         self._assignment: set[Key] = set()
@@ -78,16 +71,15 @@ class GroupReader:
         self._unfinished: set[Key] | None = None  # assigned partitions whose end was not reached; None: no assignment
         self._default_offset = EARLIEST if from_beginning else LATEST
         reset = "earliest" if from_beginning else "latest"
-        self._fetcher = RecordFetcher(cluster, COMMAND_SETTINGS._replace(offset_reset=reset), self._stop_at)
+        settings = COMMAND_SETTINGS._replace(offset_reset=reset)
+        self._fetcher = RecordFetcher(cluster, settings, self._stop_at, on_trouble=on_trouble)
         self._consumer = cluster.consumer({"group.id": group, "enable.auto.commit": True, "auto.offset.reset": reset})
         self._consumer.subscribe(self._topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
 
     def __enter__(self) -> GroupReader:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._fetcher.close()
         is_awaited = error is not None and not isinstance(error, Terminated)
         close_consumer(self._consumer, INTERRUPTED_CLOSE_TIMEOUT_S if is_awaited else CLOSE_TIMEOUT_S)
@@ -131,13 +123,8 @@ class GroupReader:
                 self._unfinished = {each for each in self._unfinished if not self._fetcher.is_at_end(each)}
             if records:
                 self._active_at = time.monotonic()
-                self._is_warned = False
                 yield records
-                continue
-            if self._fetcher.trouble and not self._is_warned:
-                self._on_trouble(self._fetcher.trouble)
-                self._is_warned = True
-            if self._is_idle():
+            elif self._is_idle():
                 return
 
     def _serve_group(self) -> None:

@@ -9,26 +9,33 @@ from __future__ import annotations
 import select
 import time
 from collections import deque
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from odradek.admin.errors import LostConnection, NoAnswer, NoSuchTopic, NotAuthorized, RefusedConnection, error_text
-from odradek.admin.offsets import EARLIEST, LATEST, offsets_request
+from odradek.admin.errors import (
+    LostConnection,
+    NoAnswer,
+    NoSuchTopic,
+    NotAuthorized,
+    RefusedConnection,
+    broker_failure,
+    error_text,
+)
+from odradek.admin.offsets import EARLIEST, LATEST, Key, offsets_request
 from odradek.admin.offsets import VERSION as LIST_OFFSETS_VERSION
 from odradek.admin.records.fetched_batches import LARGEST_BATCH_BYTES, PartitionReader, UnreadableBatch
 from odradek.admin.wire import LONGEST_RECEIVE_S, BrokerConnection
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from odradek.protocol.messages.list_offsets import ListOffsetsResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.offsets import Key
     from odradek.admin.records.fetched_batches import BatchRead, FetchedRecord
-    from odradek.protocol.messages.fetch import PartitionData
     from odradek.protocol.schema import Request
 
 Address = tuple[str, int]  # host, port
@@ -78,32 +85,30 @@ class FetchSettings(NamedTuple):
     offset_reset: str | None = None  # the same
 
 
+@dataclass(slots=True, eq=False)
 class AssignedPartition:
-    __slots__ = ("high_watermark", "is_at_end", "key", "leader", "offset", "retry_at", "since", "stalled", "trouble")
-
-    def __init__(self, key: Key, offset: int) -> None:
-        self.key = key
-        self.offset = offset  # the next one, or LATEST or EARLIEST
-        self.leader: tuple[str, int] | None = None
-        self.retry_at = 0.0  # when to look up its leader
-        self.since = time.monotonic()  # when it was assigned, or the broker last knew it
-        self.stalled = 0
-        self.is_at_end = False
-        self.high_watermark = -1
-        self.trouble = ""  # until the next response
+    key: Key
+    offset: int  # the next one, or LATEST or EARLIEST
+    leader: Address | None = None
+    retry_at: float = 0.0  # when to look up its leader
+    since: float = field(default_factory=time.monotonic)  # when it was assigned, or the broker last knew it
+    stalled: int = 0
+    is_at_end: bool = False
+    high_watermark: int = -1
+    trouble: str = ""  # until the next response
 
 
+@dataclass(slots=True, eq=False)
 class LeaderConnection:
     """A connection with at most one request that waits for its response."""
 
-    def __init__(self, connection: BrokerConnection) -> None:
-        self.connection = connection
-        self.deadline: float | None = None  # of the response
-        self.is_receiving = False
-        self.is_fetch = False  # or a ListOffsets
-        # The partitions of the request and their offsets in it. A broker returns at least one batch of the first one,
-        # if it has any. The response is not for a partition that was assigned again.
-        self.asked: dict[Key, tuple[AssignedPartition, int]] = {}
+    connection: BrokerConnection
+    deadline: float | None = None  # of the response
+    is_receiving: bool = False
+    is_fetch: bool = False  # or a ListOffsets
+    # The partitions of the request and their offsets in it. A broker returns at least one batch of the first one, if it
+    # has any. The response is not for a partition that was assigned again.
+    asked: Mapping[Key, tuple[AssignedPartition, int]] = field(default_factory=dict)
 
 
 class FetchedPartition(NamedTuple):
@@ -124,7 +129,8 @@ class RecordFetcher:
 
     `on_unreadable` gets the batches that are skipped, `on_failure` the partitions that cannot be read, which are then
     left out; it raises the failure unless it is given. `trouble` says what is retried: a broker that does not answer,
-    or a partition without a leader. Refused connections and responses of no Kafka broker are Failures.
+    or a partition without a leader; `on_trouble` gets it once until records come again. Refused connections and
+    responses of no Kafka broker are Failures.
     """
 
     def __init__(
@@ -133,6 +139,7 @@ class RecordFetcher:
         settings: FetchSettings,
         on_unreadable: Callable[[UnreadableBatch], None],
         on_failure: Callable[[Key, Failure], None] = _raise,
+        on_trouble: Callable[[str], None] = lambda _trouble: None,
     ) -> None:
         self.heard_at = float("-inf")  # when the last batch was read, with or without records
         cluster.address("", 0)  # Failure for security properties that connections of our own cannot use
@@ -146,6 +153,8 @@ class RecordFetcher:
         self._reset_to = RESETS.get(reset.lower())
         self._on_unreadable = on_unreadable
         self._on_failure = on_failure
+        self._on_trouble = on_trouble
+        self._has_reported_trouble = False
         self._failures: deque[tuple[Key, Failure]] = deque()
         self._partitions: dict[Key, AssignedPartition] = {}
         self._brokers: dict[Address, LeaderConnection] = {}
@@ -168,13 +177,11 @@ class RecordFetcher:
 
     def is_at_end(self, key: Key) -> bool:
         """Whether the last response had nothing after the position that this reader may read."""
-        partition = self._partitions.get(key)
-        return partition is not None and partition.is_at_end
+        return key in self._partitions and self._partitions[key].is_at_end
 
     def high_watermark(self, key: Key) -> int:
-        """That of the last response that was read; -1 before it."""
-        partition = self._partitions.get(key)
-        return -1 if partition is None else partition.high_watermark
+        """That of the last response that was read, of an assigned partition; -1 before it."""
+        return self._partitions[key].high_watermark
 
     @property
     def trouble(self) -> str:
@@ -204,6 +211,11 @@ class RecordFetcher:
             self._receive_responses(left_s)
             records, has_ended = self._read_fetched(deadline)
             if records or has_ended or time.monotonic() >= deadline:
+                if records:
+                    self._has_reported_trouble = False
+                elif self.trouble and not self._has_reported_trouble:
+                    self._has_reported_trouble = True
+                    self._on_trouble(self.trouble)
                 return records
 
     def _read_fetched(self, deadline: float) -> tuple[list[FetchedRecord], bool]:
@@ -302,8 +314,7 @@ class RecordFetcher:
             request: Request = offsets_request(times, reads_committed=self._reads_committed)
         else:  # the partitions take turns in being the first: a response may have room for some only
             self._partitions[asked[0].key] = self._partitions.pop(asked[0].key)
-            sizes = self._settings.response_bytes, self._settings.partition_bytes
-            request = fetch_request(asked, self._settings.max_wait_ms, *sizes, reads_committed=self._reads_committed)
+            request = fetch_request(asked, self._settings, reads_committed=self._reads_committed)
         broker.is_fetch = not unresolved
         broker.asked = {each.key: (each, each.offset) for each in asked}
         broker.deadline = time.monotonic() + ANSWER_TIMEOUT_S + self._settings.max_wait_ms / 1000
@@ -442,23 +453,19 @@ class RecordFetcher:
         elif code in RETRIED_ERRORS:
             self._look_up_later(partition, error_text(code, None, f"{topic}-{index}"))
         else:
-            kind = NotAuthorized if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED else Failure
-            self._fail(partition, kind(error_text(code, None, f"topic {topic}, partition {index}")))
+            self._fail(partition, broker_failure(code, None, f"topic {topic}, partition {index}"))
 
 
-def fetch_request(
-    led: list[AssignedPartition], max_wait_ms: int, response_bytes: int, partition_bytes: int, *, reads_committed: bool
-) -> FetchRequest:
+def fetch_request(led: Iterable[AssignedPartition], settings: FetchSettings, *, reads_committed: bool) -> FetchRequest:
     topics: dict[str, list[FetchPartition]] = {}
     for each in led:
-        wanted_bytes = partition_bytes if not each.stalled else LARGEST_BATCH_BYTES
-        topics.setdefault(each.key[0], []).append(
-            FetchPartition(partition=each.key[1], fetch_offset=each.offset, partition_max_bytes=wanted_bytes)
-        )
+        size_bytes = LARGEST_BATCH_BYTES if each.stalled else settings.partition_bytes
+        wanted = FetchPartition(partition=each.key[1], fetch_offset=each.offset, partition_max_bytes=size_bytes)
+        topics.setdefault(each.key[0], []).append(wanted)
     return FetchRequest(
-        max_wait_ms=max_wait_ms,
+        max_wait_ms=settings.max_wait_ms,
         min_bytes=1,
-        max_bytes=response_bytes,
+        max_bytes=settings.response_bytes,
         isolation_level=int(reads_committed),
         topics=[FetchTopic(topic=name, partitions=partitions) for name, partitions in topics.items()],
     )

@@ -14,7 +14,6 @@ from odradek.conventions.figures import offset_range_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import TracebackType
 
     from odradek.admin.cluster import Cluster
     from odradek.admin.offsets import Key
@@ -102,21 +101,17 @@ class RecordReader:
             key: each.end_offset for key, each in by_key.items() if until_end and each.start_offset < each.end_offset
         }
         self.reached: dict[Key, int] = {}  # the offset after the last record, of partitions that are finished
-        self._fetcher = RecordFetcher(cluster, settings, on_unreadable, self._leave_out)
+        self._fetcher = RecordFetcher(cluster, settings, on_unreadable, self._leave_out, on_trouble)
         self._fetcher.assign(
             (key, each.start_offset) for key, each in by_key.items() if not until_end or key in self.ends
         )
         self._short_since: dict[Key, float] = {}  # when partitions were found to end before their ranges
         self._on_failure = on_failure
-        self._on_trouble = on_trouble
-        self._is_warned = False
 
     def __enter__(self) -> RecordReader:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._fetcher.close()
 
     def batches(self) -> Iterator[list[FetchedRecord]]:
@@ -129,12 +124,8 @@ class RecordReader:
                 records = self._until_ends(records)
             yield records
             if records:
-                self._is_warned = False
                 active_at = time.monotonic()
                 continue
-            if self._fetcher.trouble and not self._is_warned:
-                self._on_trouble(self._fetcher.trouble)
-                self._is_warned = True
             idle_s = time.monotonic() - (max(active_at, self._fetcher.heard_at) if self.until_end else active_at)
             if self.idle_timeout_ms is not None and idle_s * 1000 >= self.idle_timeout_ms:
                 return

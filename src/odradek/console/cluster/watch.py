@@ -111,7 +111,7 @@ class RoundCalls:
 
     def __call__(
         self,
-        address: tuple[str, int] | SecuredAddress,
+        address: SecuredAddress,
         request: Request,
         response_type: type[R],
         version: Versions,
