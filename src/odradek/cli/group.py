@@ -95,11 +95,10 @@ def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> Non
 
 
 @consumer_group.command(
-    short_help="Show state, members, assignment and lag of groups.",
     examples=[
         ("state, members, assignment, lag", "odradek group describe billing"),
         ("the total lag, for a script", "odradek group describe billing --format json | jq .lag"),
-    ],
+    ]
 )
 @groups_argument
 @cluster_options
@@ -216,14 +215,13 @@ def member_names(members: Sequence[GroupMember]) -> dict[str, str]:
 
 
 @consumer_group.command(
-    short_help="Move the committed offsets of a group.",
     examples=[
         ("show what would change", "odradek group reset billing --to-earliest"),
         ("apply it", "odradek group reset billing --to-earliest --execute"),
         ("some partitions of a topic", "odradek group reset billing --topic pump:0,2 --to-time -1h --execute"),
         ("skip ten records everywhere", "odradek group reset billing --shift 10 --execute"),
         ("from lines of topic,partition,offset", "odradek group reset billing --from-file offsets.csv --execute"),
-    ],
+    ]
 )
 @group_argument
 @repeatable(
@@ -296,11 +294,10 @@ def as_row(move: Move) -> tuple[object, ...]:
 
 
 @consumer_group.command(
-    short_help="Delete groups and their committed offsets.",
     examples=[
         ("after a question", "odradek group delete billing"),
         ("several, without a question", "odradek group delete billing audit --yes"),
-    ],
+    ]
 )
 @groups_argument
 @yes_option

@@ -144,14 +144,13 @@ def value_object(value: TelemetryValue) -> dict[str, Any]:
 
 
 @client.command(
-    short_help="Ask clients for metrics.",
     examples=[
         ("all metrics of all clients, every 10 seconds", "odradek client subscribe all --metrics '*' --interval 10s"),
         (
             "metrics of the producers and consumers of one application",
             "odradek client subscribe shop --metrics org.apache --match client_id=shop",
         ),
-    ],
+    ]
 )
 @click.argument("name", metavar="NAME", type=TEXT)
 @option("--metrics", "PREFIX,…", TEXT, "Prefixes of metric names; '*' is all.", required=True)
@@ -175,7 +174,7 @@ def subscribe(
     print_result({"subscription": name, **settings}, text, as_json=as_json)
 
 
-@client.command(short_help="Ask for them no more.", examples=[("", "odradek client unsubscribe all")])
+@client.command(examples=[("", "odradek client unsubscribe all")])
 @click.argument("name", metavar="NAME", type=TEXT)
 @cluster_options
 def unsubscribe(name: str, cluster: Cluster, as_json: bool) -> None:
@@ -184,7 +183,7 @@ def unsubscribe(name: str, cluster: Cluster, as_json: bool) -> None:
     print_result({"subscription": name, "removed": True}, f"removed the subscription {name}", as_json=as_json)
 
 
-@client.command(short_help="List what clients are asked for.", examples=[("", "odradek client subscriptions")])
+@client.command(examples=[("", "odradek client subscriptions")])
 @cluster_options
 def subscriptions(cluster: Cluster, as_json: bool) -> None:
     """List the subscriptions."""

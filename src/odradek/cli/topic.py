@@ -72,13 +72,12 @@ def configs_option(text: str) -> Callable[[F], F]:
 
 
 @topic.command(
-    short_help="Create a topic.",
     examples=[
         ("with the broker's defaults", "odradek topic create pump"),
         ("three topics", "odradek topic create pump valve motor"),
         ("six partitions; records are kept for a day", "odradek topic create pump -p 6 --config retention.ms=1d"),
         ("in a script that may run twice", "odradek topic create pump --if-not-exists --format json"),
-    ],
+    ]
 )
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, type=TOPIC_NAME)
 @partitions_option("Number of partitions. Default: the broker's num.partitions.")
@@ -287,13 +286,12 @@ class Trim(NamedTuple):
 
 
 @topic.command(
-    short_help="Delete the oldest records of a topic.",
     examples=[
         ("everything before an offset, after a question", "odradek topic trim pump -p 0 --before-offset 1200"),
         ("what is older than a day, in all partitions", "odradek topic trim pump --before-time -1d --yes"),
         ("all but the last 1,000 records of each partition", "odradek topic trim pump --keep-last 1000 --yes"),
         ("every record; the topic stays", "odradek topic trim pump --all --yes"),
-    ],
+    ]
 )
 @topic_argument
 @option("--before-offset", "N", OFFSET, "Delete records before this offset.")

@@ -82,13 +82,12 @@ def read_password(user: str, password: str | None, password_file: str | None) ->
 
 
 @user.command(
-    short_help="Add a user with a password.",
     examples=[
         ("the password is asked for", "odradek user add alice"),
         ("the password from another program", "pass show alice | odradek user add alice"),
         ("before the broker runs for the first time", "odradek user add admin --config server.properties"),
         ("", "odradek user add admin --data-dir data"),
-    ],
+    ]
 )
 @click.argument("name", metavar="NAME")
 @password_options(DEFAULT_ITERATIONS)
@@ -183,11 +182,10 @@ def password(
 
 
 @user.command(
-    short_help="Remove users.",
     examples=[
         ("after a question", "odradek user remove alice"),
         ("without a question", "odradek user remove alice bob --yes"),
-    ],
+    ]
 )
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @yes_option

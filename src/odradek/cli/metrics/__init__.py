@@ -31,10 +31,7 @@ def metrics() -> None:
     """Print a Grafana dashboard and alert rules for the metrics of brokers."""
 
 
-@metrics.command(
-    short_help="Print a Grafana dashboard for the metrics of brokers.",
-    examples=[("a dashboard to import in Grafana", "odradek metrics dashboard > odradek.json")],
-)
+@metrics.command(examples=[("a dashboard to import in Grafana", "odradek metrics dashboard > odradek.json")])
 def dashboard() -> None:
     """Print a Grafana dashboard as JSON.
 
@@ -43,10 +40,7 @@ def dashboard() -> None:
     say(json.dumps(build_dashboard(asset("panels.txt")), indent=2))
 
 
-@metrics.command(
-    short_help="Print alert rules for Prometheus.",
-    examples=[("alert rules, for rule_files of Prometheus", "odradek metrics rules > odradek-rules.yml")],
-)
+@metrics.command(examples=[("alert rules, for rule_files of Prometheus", "odradek metrics rules > odradek-rules.yml")])
 def rules() -> None:
     """Print alert rules for Prometheus as YAML.
 

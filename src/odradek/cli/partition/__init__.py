@@ -207,7 +207,6 @@ def check_time(left: Copy, began_at: float, progressed_at: float, timeout_s: flo
 
 
 @partition.command(
-    short_help="Elect leaders: the preferred ones, or any replica.",
     examples=[
         ("after a restart: every partition back to its preferred leader", "odradek partition elect"),
         ("one topic, without a question", "odradek partition elect pump --yes"),
@@ -215,7 +214,7 @@ def check_time(left: Copy, began_at: float, progressed_at: float, timeout_s: flo
             "accept the loss of records, where all in-sync replicas are gone",
             "odradek partition elect pump --partition 0 --unclean",
         ),
-    ],
+    ]
 )
 @topics_argument
 @partition_option
