@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import format_option
+from odradek.cli.framework.options import format_option, option
 from odradek.cli.framework.output import print_json, print_result, say, strong
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.pipeline.options import ENGINES, choose, definition_options, kept, load, name_option, require_packages
@@ -143,10 +143,7 @@ def schema(as_json: bool) -> None:
     ]
 )
 @click.argument("file", metavar="FILE", type=click.Path())
-@click.option(
-    "--svg", metavar="FILE", type=click.Path(dir_okay=False),
-    help="Write an SVG drawing to this file; - for standard output.",
-)  # fmt: skip
+@option("--svg", "FILE", click.Path(dir_okay=False), "Write an SVG drawing to this file; - for standard output.")
 @name_option
 @definition_options
 @format_option

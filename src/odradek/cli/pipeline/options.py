@@ -21,7 +21,7 @@ import click
 
 from odradek.cli.client.chosen_cluster import PROFILE
 from odradek.cli.client.options import command_config_option, secure_option
-from odradek.cli.framework.options import with_options
+from odradek.cli.framework.options import option, with_options
 from odradek.cli.framework.parameter_types import PAIR, TEXT
 from odradek.conventions.failures import Failure
 
@@ -81,9 +81,10 @@ checkpoints_option = kept_option(
     "--checkpoints", metavar="DIR", type=click.Path(), help="Directory of the checkpoints."
 )
 engine_option = click.option("--engine", type=click.Choice(ENGINES), help="Engine. Default: that of the definition.")
-from_option = click.option(
-    "--from", "from_positions", metavar="POSITION", type=TEXT, multiple=True,
-    help="Discard the checkpoints and start at earliest, latest, a time, or TOPIC:PARTITION:OFFSET (repeatable).",
+from_option = option(
+    "--from from_positions", "POSITION", TEXT,
+    "Discard the checkpoints and start at earliest, latest, a time, or TOPIC:PARTITION:OFFSET (repeatable).",
+    multiple=True,
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from odradek.admin.letters.redriving import plan_redrive
 from odradek.admin.letters.redriving import redrive as write_back
 from odradek.cli.client.options import cluster_options, topic_argument
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import confirm, yes_option
+from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.conventions.failures import Failure
@@ -38,20 +38,16 @@ if TYPE_CHECKING:
     ]
 )
 @topic_argument
-@click.option("--pipeline", metavar="NAME", type=TEXT, default="", help="Only dead letters of this pipeline.")
-@click.option("--step", metavar="NAME", type=TEXT, default="", help="Only those of this source or step.")
-@click.option("--reason", metavar="TEXT", type=TEXT, default="", help="Only those with this reason, up to its colon.")
-@click.option(
-    "--record", "records", metavar="PARTITION:OFFSET", type=TEXT, multiple=True, help="Only this one. Repeatable."
-)
-@click.option(
-    "--limit", metavar="N", type=click.IntRange(1, MOST_LETTERS), default=MOST_LETTERS, show_default=True,
-    help="At most so many, the oldest of each partition first.",
+@option("--pipeline", "NAME", TEXT, "Only dead letters of this pipeline.", default="")
+@option("--step", "NAME", TEXT, "Only those of this source or step.", default="")
+@option("--reason", "TEXT", TEXT, "Only those with this reason, up to its colon.", default="")
+@repeatable("--record records", "PARTITION:OFFSET", TEXT, "Only this one.")
+@option(
+    "--limit", "N", click.IntRange(1, MOST_LETTERS),
+    "At most so many, the oldest of each partition first.", default=MOST_LETTERS,
 )  # fmt: skip
-@click.option(
-    "--again", is_flag=True, help="Also those that were written back before; refused if there are more than the limit."
-)
-@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@flag("--again", "Also those that were written back before; refused if there are more than the limit.")
+@flag("--dry-run", "Show what would be written, and write nothing.")
 @yes_option
 @cluster_options
 def redrive(

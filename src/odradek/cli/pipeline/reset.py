@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import format_option, yes_option
+from odradek.cli.framework.options import format_option, option, repeatable, yes_option
 from odradek.cli.framework.output import note, print_columns, print_json, print_result, say
 from odradek.cli.framework.parameter_types import TEXT, quoted
 from odradek.cli.pipeline.options import checkpoints_option, chosen_pipeline, definition_options, name_option
@@ -101,11 +101,12 @@ def local_checkpoints(found: Pipeline) -> Checkpoints:
     ]
 )
 @click.argument("file", metavar="FILE", type=click.Path())
-@click.option(
-    "--to", "places", metavar="POSITION", type=TEXT, multiple=True,
-    help="Begin at earliest, latest, a time, or TOPIC:PARTITION:OFFSET (repeatable). Default: the sources' start.",
+@option(
+    "--to places", "POSITION", TEXT,
+    "Begin at earliest, latest, a time, or TOPIC:PARTITION:OFFSET (repeatable). Default: the sources' start.",
+    multiple=True,
 )  # fmt: skip
-@click.option("--flow", "chosen", metavar="NAME", type=TEXT, multiple=True, help="Only this flow. Repeatable.")
+@repeatable("--flow chosen", "NAME", TEXT, "Only this flow.")
 @definition_options
 @name_option
 @checkpoints_option

@@ -20,7 +20,7 @@ import click
 
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
-from odradek.cli.framework.options import format_option, yes_option
+from odradek.cli.framework.options import flag, format_option, option, repeatable, yes_option
 from odradek.cli.framework.output import note, print_result
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT
 from odradek.cli.pipeline.options import (
@@ -79,9 +79,9 @@ if TYPE_CHECKING:
 @pipeline_options
 @from_option
 @yes_option
-@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
-@click.option("--until-caught-up", is_flag=True, help="Stop when all present records are processed.")
-@click.option("--restart", is_flag=True, help="Restart it after a failure, with increasing pauses.")
+@option("--seconds", "N", POSITIVE, "Stop after N seconds.")
+@flag("--until-caught-up", "Stop when all present records are processed.")
+@flag("--restart", "Restart it after a failure, with increasing pauses.")
 @metrics_options
 @click.option("--stop-with", type=int, hidden=True, help="Descriptor; stop when its other end is closed.")
 @click.option("--events", type=int, hidden=True, help="Descriptor to which events are written.")
@@ -272,15 +272,15 @@ def run_supervised(
     ]
 )
 @click.argument("file", metavar="FILE", type=click.Path())
-@click.option(
-    "--from", "from_positions", metavar="POSITION", type=TEXT, multiple=True, required=True,
-    help="Start: earliest, a time, or TOPIC:PARTITION:OFFSET (repeatable).",
+@option(
+    "--from from_positions", "POSITION", TEXT,
+    "Start: earliest, a time, or TOPIC:PARTITION:OFFSET (repeatable).", required=True, multiple=True,
 )  # fmt: skip
-@click.option(
-    "--to", "to_positions", metavar="POSITION", type=TEXT, multiple=True,
-    help="End, exclusive: latest (default), a time, or TOPIC:PARTITION:OFFSET (repeatable).",
+@option(
+    "--to to_positions", "POSITION", TEXT,
+    "End, exclusive: latest (default), a time, or TOPIC:PARTITION:OFFSET (repeatable).", multiple=True,
 )  # fmt: skip
-@click.option("--only", metavar="NAME", type=TEXT, multiple=True, help="Only this sink or view. Repeatable.")
+@repeatable("--only", "NAME", TEXT, "Only this sink or view.")
 @pipeline_options
 @format_option
 def backfill(

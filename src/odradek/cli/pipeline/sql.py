@@ -14,6 +14,7 @@ import click
 
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.options import option
 from odradek.cli.framework.output import note, print_columns, print_json
 from odradek.cli.framework.parameter_types import PAIR, RECORD_COUNT, TEXT
 from odradek.cli.pipeline.options import (
@@ -48,34 +49,23 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC"}
     ]
 )
 @click.argument("query", type=TEXT)
-@click.option(
-    "--definition", metavar="FILE", type=click.Path(),
-    help="Definition whose sources, steps and warehouse can be queried.",
-)  # fmt: skip
+@option("--definition", "FILE", click.Path(), "Definition whose sources, steps and warehouse can be queried.")
 @name_option
-@click.option(
-    "--warehouse", metavar="URL", type=TEXT, help="Database whose tables can be queried, as a SQLAlchemy URL."
-)
-@click.option(
-    "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT,
-    help=f"Brokers of the topics. Default: the definition's, ${SERVER_VARIABLE}, or {DEFAULT_BOOTSTRAP_SERVER}.",
+@option("--warehouse", "URL", TEXT, "Database whose tables can be queried, as a SQLAlchemy URL.")
+@option(
+    "--bootstrap-server -b", "HOST:PORT", TEXT,
+    f"Brokers of the topics. Default: the definition's, ${SERVER_VARIABLE}, or {DEFAULT_BOOTSTRAP_SERVER}.",
 )  # fmt: skip
-@click.option("-X", "client_properties", metavar="KEY=VALUE", type=PAIR, multiple=True, help="Client property.")
-@click.option(
-    "--schema", "schemas", metavar="TOPIC=DDL", type=PAIR, multiple=True, help="Columns of a topic of JSON records."
-)
-@click.option(
-    "--infer", metavar="TOPIC", type=TEXT, multiple=True, help="Infer the columns of a topic of JSON records."
-)
-@click.option(
-    "--limit", metavar="N", type=RECORD_COUNT, help=f"At most N rows. Default: {SHOWN_ROWS} for text, otherwise all."
-)
-@click.option("--master", metavar="URL", type=TEXT, help="Spark's master.")
+@option("-X client_properties", "KEY=VALUE", PAIR, "Client property.", multiple=True)
+@option("--schema schemas", "TOPIC=DDL", PAIR, "Columns of a topic of JSON records.", multiple=True)
+@option("--infer", "TOPIC", TEXT, "Infer the columns of a topic of JSON records.", multiple=True)
+@option("--limit", "N", RECORD_COUNT, f"At most N rows. Default: {SHOWN_ROWS} for text, otherwise all.")
+@option("--master", "URL", TEXT, "Spark's master.")
 @definition_options
 @connection_options
-@click.option(
-    "--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True,
-    help="A table, one JSON object per line, or CSV.",
+@option(
+    "--format output", None, click.Choice(["text", "json", "csv"]),
+    "A table, one JSON object per line, or CSV.", default="text",
 )  # fmt: skip
 def sql(query: str, output: str, limit: int | None, master: str | None, **options: Any) -> None:
     """Query topics, sources and views in Spark's SQL.

@@ -13,7 +13,7 @@ import click
 
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
-from odradek.cli.framework.options import format_option, yes_option
+from odradek.cli.framework.options import flag, format_option, option, yes_option
 from odradek.cli.framework.output import note, print_columns, print_json, print_result, say
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT, NumberType
 from odradek.cli.pipeline.options import (
@@ -224,11 +224,9 @@ def status_row(each: PipelineStatus, now_s: float) -> tuple[object, ...]:
     ]
 )
 @click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
-@click.option("--all", "is_all", is_flag=True, help="All running pipelines.")
-@click.option(
-    "--timeout", type=POSITIVE, default=STOP_TIMEOUT_S, show_default=True, metavar="S", help="Seconds to wait."
-)
-@click.option("--kill", "is_killed", is_flag=True, help="Kill those that take longer.")
+@flag("--all is_all", "All running pipelines.")
+@option("--timeout", "S", POSITIVE, "Seconds to wait.", default=STOP_TIMEOUT_S)
+@flag("--kill is_killed", "Kill those that take longer.")
 @format_option
 def stop(names: tuple[str, ...], is_all: bool, timeout: float, is_killed: bool, as_json: bool) -> None:
     """Stop started pipelines, and wait until they have stopped.
@@ -284,7 +282,7 @@ def report_stopped(name: str, began_s: float, as_json: bool) -> None:
     ]
 )
 @click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
-@click.option("--ended", "is_all", is_flag=True, help="All pipelines that have ended.")
+@flag("--ended is_all", "All pipelines that have ended.")
 @format_option
 def forget(names: tuple[str, ...], is_all: bool, as_json: bool) -> None:
     """Remove pipelines that have ended from `odradek pipeline status`.
@@ -313,10 +311,8 @@ def forget(names: tuple[str, ...], is_all: bool, as_json: bool) -> None:
     ]
 )
 @click.argument("name", metavar="NAME", type=TEXT)
-@click.option("--follow", "-f", is_flag=True, help="Print new lines until Ctrl-C.")
-@click.option(
-    "--lines", "-n", type=NumberType(0, 10**9), default=20, show_default=True, metavar="N", help="Number of lines."
-)
+@flag("--follow -f", "Print new lines until Ctrl-C.")
+@option("--lines -n", "N", NumberType(0, 10**9), "Number of lines.", default=20)
 @format_option
 def logs(name: str, follow: bool, lines: int, as_json: bool) -> None:
     """Show the log of a started pipeline."""
@@ -337,7 +333,7 @@ def logs(name: str, follow: bool, lines: int, as_json: bool) -> None:
 
 @command(examples=[("until Ctrl-C", "odradek pipeline watch rigs"), ("", "odradek pipeline watch rigs --seconds 60")])
 @click.argument("name", metavar="NAME", type=TEXT)
-@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
+@option("--seconds", "N", POSITIVE, "Stop after N seconds.")
 @format_option
 def watch(name: str, seconds: float | None, as_json: bool) -> None:
     """Show a started pipeline live: rates, batch time, lag, state and expectations of each flow.

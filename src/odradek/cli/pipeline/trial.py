@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import format_option
+from odradek.cli.framework.options import flag, format_option, option
 from odradek.cli.framework.output import faint, note, print_json, say, strong
 from odradek.cli.framework.parameter_types import RECORD_COUNT, TEXT
 from odradek.cli.pipeline.options import (
@@ -51,7 +51,7 @@ SHOWN_ROWS = 20
     ],
 )
 @click.argument("files", metavar="[FILE...]", nargs=-1, type=click.Path())
-@click.option("--case", "only", metavar="NAME", type=TEXT, help="Only the case with this name.")
+@option("--case only", "NAME", TEXT, "Only the case with this name.")
 @definition_options
 @format_option
 def test(files: tuple[str, ...], only: str | None, as_json: bool) -> None:
@@ -184,15 +184,9 @@ def as_object(result: Result) -> dict[str, Any]:
 )
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.argument("step", metavar="STEP", type=TEXT)
-@click.option(
-    "--records", type=RECORD_COUNT, default=DEFAULT_RECORDS, show_default=True, metavar="N",
-    help="Read the last N records of each partition.",
-)  # fmt: skip
-@click.option(
-    "--limit", type=RECORD_COUNT, default=SHOWN_ROWS, show_default=True, metavar="N",
-    help="At most N rows; with --follow of each batch.",
-)  # fmt: skip
-@click.option("--follow", is_flag=True, help="Show new rows as records arrive, until Ctrl-C.")
+@option("--records", "N", RECORD_COUNT, "Read the last N records of each partition.", default=DEFAULT_RECORDS)
+@option("--limit", "N", RECORD_COUNT, "At most N rows; with --follow of each batch.", default=SHOWN_ROWS)
+@flag("--follow", "Show new rows as records arrive, until Ctrl-C.")
 @pipeline_options
 @format_option
 def preview(file: str, step: str, records: int, limit: int, follow: bool, as_json: bool) -> None:
