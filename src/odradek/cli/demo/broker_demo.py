@@ -28,7 +28,7 @@ from odradek.cli.demo.local_brokers import brokers_option, check_ports, local_br
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option, option
-from odradek.cli.framework.output import one_line, print_json, say
+from odradek.cli.framework.output import one_line, print_result
 from odradek.cli.framework.parameter_types import POSITIVE
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text, duration_text, percentiles
@@ -105,9 +105,10 @@ def sent_by(run_id: str, message: Message) -> int | None:
 
 
 class Screen:
-    """Counts consumed records, and prints a line every second."""
+    """Counts consumed records, and prints a line or an object every second."""
 
-    def __init__(self, address: str, topic: str, start_s: float) -> None:
+    def __init__(self, address: str, topic: str, start_s: float, *, as_json: bool = False) -> None:
+        self.as_json = as_json
         self.address = address
         self.topic = topic
         self.start_s = start_s
@@ -163,16 +164,21 @@ class Screen:
         return LINE_EVERY_S
 
     def begin(self) -> None:
-        say(f"broker on {self.address}, started in {self.start_s:.2f} s; topic {self.topic}; Ctrl-C stops")
+        text = f"broker on {self.address}, started in {self.start_s:.2f} s; topic {self.topic}; Ctrl-C stops"
+        self.print({"kind": "ready", "bootstrap_servers": self.address, "topic": self.topic}, text)
 
     def end(self) -> None:
         pass
+
+    def print(self, value: dict[str, Any], text: str) -> None:
+        print_result(value, text, as_json=self.as_json)
 
     def show(self, rate: float) -> None:
         spread = percentiles(self.latencies_ms)
         latency = f"latency p50 {duration_text(spread['p50'])}, p99 {duration_text(spread['p99'])}" if spread else ""
         last = self.recent[-1].text if self.recent else "waiting for the first record"
-        say(f"{self.received:>8,} consumed  {rate:>7,.0f}/s  {latency}  {last}")
+        text = f"{self.received:>8,} consumed  {rate:>7,.0f}/s  {latency}  {last}"
+        self.print({"kind": "progress", "records_per_second": round(rate, 1), **self.summary()}, text)
 
     def summary(self) -> dict[str, Any]:
         return {
@@ -187,32 +193,12 @@ class Screen:
         facts = self.summary()
         spread = percentiles(self.latencies_ms)
         latency = ", ".join(f"{name} {duration_text(value)}" for name, value in spread.items())
-        say(
-            f"{count_text(facts['produced'], 'record')} produced, {facts['consumed']:,} consumed "
-            f"in {facts['seconds']:.1f} s"
-        )
-        if self.others:
-            say(f"{count_text(self.others, 'record')} from other producers")
-        if latency:
-            say(f"end-to-end latency: {latency}")
-        say(
-            "all records were consumed; the broker has stopped"
-            if facts["produced"] == facts["consumed"]
-            else "the broker has stopped"
-        )
-
-
-class JsonScreen(Screen):
-    """One object per second, and one at the end."""
-
-    def begin(self) -> None:
-        print_json({"kind": "ready", "bootstrap_servers": self.address, "topic": self.topic})
-
-    def show(self, rate: float) -> None:
-        print_json({"kind": "progress", "records_per_second": round(rate, 1), **self.summary()})
-
-    def print_summary(self) -> None:
-        print_json({"kind": "summary", **self.summary()})
+        produced, consumed = facts["produced"], facts["consumed"]
+        lines = [f"{count_text(produced, 'record')} produced, {consumed:,} consumed in {facts['seconds']:.1f} s"]
+        lines += [f"{count_text(self.others, 'record')} from other producers"] if self.others else []
+        lines += [f"end-to-end latency: {latency}"] if latency else []
+        lines += [f"{'all records were consumed; ' if produced == consumed else ''}the broker has stopped"]
+        self.print({"kind": "summary", **facts}, "\n".join(lines))
 
 
 class LiveScreen(Screen):
@@ -289,9 +275,8 @@ def record_line(record: DemoRecord) -> Text:
 
 
 def chosen_screen(address: str, topic: str, start_s: float, as_json: bool) -> Screen:
-    if as_json:
-        return JsonScreen(address, topic, start_s)
-    return (LiveScreen if sys.stdout.isatty() else Screen)(address, topic, start_s)
+    kind = LiveScreen if sys.stdout.isatty() and not as_json else Screen
+    return kind(address, topic, start_s, as_json=as_json)
 
 
 TOPIC = "rigs"

@@ -20,7 +20,7 @@ from odradek.admin.cluster_state import ClusterState, MinInSync, read_state
 from odradek.cli.demo.load import CELL_S, CELLS, GAP_S, Acknowledgements, Gap, Load, PartitionAcks, ReadBack, read_back
 from odradek.cli.demo.local_brokers import local_cluster
 from odradek.cli.framework.interrupt import stop_on_interrupt
-from odradek.cli.framework.output import print_json, say
+from odradek.cli.framework.output import print_result, say
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import age_text, count_text
 from odradek.local.running_broker import BrokerError
@@ -70,9 +70,10 @@ class ClusterFrame(NamedTuple):
 
 
 class ClusterScreen:
-    """A line every second, and one for each event."""
+    """A line or an object every second, and one for each event."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_json: bool = False) -> None:
+        self._as_json = as_json
         self._shown_at = time.monotonic()
         self._shown_total = 0
         self._shown_events = 0
@@ -83,56 +84,43 @@ class ClusterScreen:
     def __exit__(self, *_exception: object) -> None:
         pass
 
+    def _print(self, value: dict[str, Any], text: str) -> None:
+        print_result(value, text, as_json=self._as_json)
+
     def report(self, text: str) -> None:
-        say(text)
+        if not self._as_json:
+            say(text)
 
     def report_ready(self, address: str, seconds: float) -> None:
-        say(f"brokers on {address}, started in {seconds:.1f} s; Ctrl-C stops")
+        ready = {"kind": "ready", "bootstrap_servers": address, "seconds": round(seconds, 3)}
+        self._print(ready, f"brokers on {address}, started in {seconds:.1f} s; Ctrl-C stops")
 
     def show(self, frame: ClusterFrame) -> None:
         for event in frame.events[self._shown_events :]:
-            self.show_event(event)
+            self._print({"kind": "event", "text": event.text}, f"{event.time}  {event.text}")
         self._shown_events = len(frame.events)
         if frame.now_s - self._shown_at >= LINE_EVERY_S:
             rate = (frame.acks.total - self._shown_total) / (frame.now_s - self._shown_at)
             self._shown_at, self._shown_total = frame.now_s, frame.acks.total
             self.show_line(frame, rate)
 
-    def show_event(self, event: Event) -> None:
-        say(f"{event.time}  {event.text}")
-
     def show_line(self, frame: ClusterFrame, rate: float) -> None:
         leaders = " ".join(str(each.leader) if each.leader >= 0 else "none" for each in frame.partitions())
         in_sync = " ".join(",".join(map(str, sorted(each.in_sync))) for each in frame.partitions())
-        say(f"{frame.acks.total:>8,} acknowledged  {rate:>6,.0f}/s  leaders {leaders}  in sync {in_sync}")
-
-    def print_summary(self, acks: Acknowledgements, result: ReadBack) -> None:
-        gap = f"{acks.longest_s * 1000:,.0f} ms"
-        say(f"{count_text(acks.total, 'record')} acknowledged, {result.read:,} read back; longest gap {gap}")
-        say(f"{result.lost:,} lost, {result.repeated:,} repeated, {result.reordered:,} out of order")
-
-
-class JsonClusterScreen(ClusterScreen):
-    def report(self, text: str) -> None:
-        pass
-
-    def report_ready(self, address: str, seconds: float) -> None:
-        print_json({"kind": "ready", "bootstrap_servers": address, "seconds": round(seconds, 3)})
-
-    def show_event(self, event: Event) -> None:
-        print_json({"kind": "event", "text": event.text})
-
-    def show_line(self, frame: ClusterFrame, rate: float) -> None:
         partitions = [
             {"partition": each.index, "leader": each.leader, "in_sync": sorted(each.in_sync)}
             for each in frame.partitions()
         ]
         facts = {"acknowledged": frame.acks.total, "records_per_second": round(rate, 1), "partitions": partitions}
-        print_json({"kind": "progress", **facts})
+        text = f"{frame.acks.total:>8,} acknowledged  {rate:>6,.0f}/s  leaders {leaders}  in sync {in_sync}"
+        self._print({"kind": "progress", **facts}, text)
 
     def print_summary(self, acks: Acknowledgements, result: ReadBack) -> None:
         facts = {"acknowledged": acks.total, "refused": acks.failed, **result._asdict()}
-        print_json({"kind": "summary", **facts, "longest_gap_ms": round(acks.longest_s * 1000)})
+        gap_ms = round(acks.longest_s * 1000)
+        text = f"{count_text(acks.total, 'record')} acknowledged, {result.read:,} read back; longest gap {gap_ms:,} ms"
+        errors = f"{result.lost:,} lost, {result.repeated:,} repeated, {result.reordered:,} out of order"
+        self._print({"kind": "summary", **facts, "longest_gap_ms": gap_ms}, f"{text}\n{errors}")
 
 
 class LiveClusterScreen(ClusterScreen):
@@ -158,9 +146,7 @@ class LiveClusterScreen(ClusterScreen):
 
 
 def chosen_cluster_screen(*, as_json: bool) -> ClusterScreen:
-    if as_json:
-        return JsonClusterScreen()
-    return LiveClusterScreen() if sys.stdout.isatty() else ClusterScreen()
+    return LiveClusterScreen() if sys.stdout.isatty() and not as_json else ClusterScreen(as_json=as_json)
 
 
 def draw(frame: ClusterFrame, rate: float) -> RenderableType:
