@@ -386,7 +386,7 @@ def _group_key(plan: Plan, end: End) -> Iterator[Refusal]:
     groups, key = path.groups or (), {each.lower() for each in end.key}
     known = {name.lower() for columns in groups for name in columns}
     is_whole = all(any(name.lower() in key for name in columns) for columns in groups)
-    if groups and is_whole and key <= known:
+    if is_whole and key <= known:
         return
     name = _shown(plan, path.grouped_by or "")
     place = place_of(end, "key")

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import FilesTarget, Source, TopicOrigin
+from odradek.pipelines.definition.model import FilesTarget, Source, TopicOrigin, View
 from odradek.pipelines.planning.plan import (
     EndMode,
     Flow,
-    GroupSql,
     OutputMode,
-    PairSql,
     Plan,
     RowSql,
     Table,
@@ -57,9 +55,17 @@ def _flow_to(plan: Plan, name: str, mode: OutputMode) -> Flow:
     upstream = [each for each in plan.upstream(name) if plan.is_stream(each)]
     root = next(each for each in upstream if _can_be_root(plan, each, upstream))
     before = set(plan.upstream(root))
-    suffix = "" if mode is OutputMode.APPEND else "-changes"
     after = tuple(each for each in upstream if each not in before)
-    return Flow(f"{_short_name(plan, root)}{suffix}", root, mode, after)
+    return Flow(_name(plan.table(root), mode), root, mode, after)
+
+
+def _name(root: Table, mode: OutputMode) -> str:
+    """The name of a flow: that of its root, or of the declaration whose groups or pairs the root has."""
+    owner = root.owner.name
+    if isinstance(root.owner, View):
+        return f"view-{owner}"
+    is_alone = root.name.lower() in {f"{owner}__groups".lower(), f"{owner}__pairs".lower()}
+    return f"{owner if is_alone else root.name}{'' if mode is OutputMode.APPEND else '-changes'}"
 
 
 def _can_be_root(plan: Plan, root: str, upstream: list[str]) -> bool:
@@ -73,16 +79,6 @@ def _can_be_root(plan: Plan, root: str, upstream: list[str]) -> bool:
 
 def _keeps_state(table: Table) -> bool:
     return table.path.state[-1:] == (table.name,)
-
-
-def _short_name(plan: Plan, root: str) -> str:
-    """The name of the declaration, if its hidden table is the only one with state."""
-    table = plan.table(root)
-    is_alone = isinstance(table.made_by, GroupSql | PairSql) and root.lower() in {
-        f"{table.owner.name}__groups".lower(),
-        f"{table.owner.name}__pairs".lower(),
-    }
-    return table.owner.name if is_alone else root
 
 
 def _assign_owners(plan: Plan, flows: dict[str, Flow]) -> None:

@@ -34,10 +34,11 @@ def realtime(plan: Plan) -> Iterator[Refusal]:
     if plan.pipeline.engine is not Engine.REALTIME:
         return
     functions = {each.name.lower() for each in plan.pipeline.functions}
-    first = next(iter(plan.streams), None)
-    for table in plan.tables.values():
-        reason = _beyond_realtime(table, functions) if table.path.is_stream else None
-        if isinstance(table.made_by, Source) and table.made_by.is_stream and table.made_by is not first:
+    used = {name for end in plan.ends for name in plan.upstream(end.input) if plan.is_stream(name)}
+    first = next((each.name for each in plan.streams if each.name in used), None)
+    for table in map(plan.table, sorted(used)):
+        reason = _beyond_realtime(table, functions)
+        if isinstance(table.made_by, Source) and table.name != first:
             reason = "it is a second stream"
         if reason is not None:
             message = f"the realtime engine does not run {table.described}: {reason}"

@@ -1,0 +1,237 @@
+"""Fingerprints of what a checkpoint depends on, to detect changes of a definition that it does not survive.
+
+A checkpoint holds offsets of sources and the state of operators. It stays valid with another end, another check or
+other SQL without state. It becomes invalid with other topics, keys or aggregates, another number of state partitions,
+another folder of files, or another engine; an end that moves to another flow would start over. The texts are stored
+with checkpoints. Those of another version are refused: `odradek pipeline reset`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from odradek.pipelines.definition.model import FilesTarget, LakehouseTarget, Source, TableTarget, TopicOrigin
+from odradek.pipelines.definition.operations import Aggregation, Deduplication, KeyedState, StreamJoin
+from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.planning.plan import GroupSql, PairSql
+from odradek.pipelines.sql.text import tokens_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from odradek.pipelines.planning.plan import End, Flow, Plan, Table
+    from odradek.pipelines.sql.joins import Bound
+
+VERSION = 4
+REALTIME_FLOW = "realtime"
+NOTHING = "nothing"
+STATE_SETTINGS = {
+    "spark.sql.session.timeZone": "time zone",
+    "spark.sql.shuffle.partitions": "partitions of the state",
+    "spark.sql.streaming.stateStore.providerClass": "store of the state",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The fingerprint of one flow. `types` are compared only where both sides know them."""
+
+    facts: dict[str, str] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprints:
+    """The fingerprints of a pipeline; `ends` maps each sink and view to its flow."""
+
+    engine: str
+    flows: dict[str, Fingerprint] = field(default_factory=dict)
+    ends: dict[str, str] = field(default_factory=dict)
+    pipeline: str = ""
+
+    def as_object(self) -> dict[str, Any]:
+        flows = {name: {"facts": each.facts, "types": each.types} for name, each in self.flows.items()}
+        return {
+            "version": VERSION, "pipeline": self.pipeline, "engine": self.engine, "flows": flows, "ends": self.ends
+        }  # fmt: skip
+
+    @classmethod
+    def of_object(cls, found: dict[str, Any]) -> Fingerprints | None:
+        """The stored fingerprints; None if they are of another version."""
+        if found.get("version") != VERSION:
+            return None
+        flows = {name: Fingerprint(each["facts"], each["types"]) for name, each in found["flows"].items()}
+        return cls(found["engine"], flows, found["ends"], found["pipeline"])
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of the definition that makes its checkpoint invalid."""
+
+    where: str
+    what: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}: {self.before} → {self.after}"
+
+
+def find_changes(before: Fingerprints, after: Fingerprints, begun: Collection[str]) -> list[Change]:
+    """The changes that make a checkpoint invalid; `begun` has the flows with a checkpoint."""
+    kept = [name for name in before.flows if name in begun]
+    if kept and before.engine != after.engine:
+        return [Change("the pipeline", "engine", before.engine, after.engine)]
+    changes = [
+        Change(f"flow {name}", what, old, new)
+        for name in kept
+        if name in after.flows
+        for what, old, new in _differences(before.flows[name], after.flows[name])
+    ]
+    moved = [(end, flow, after.ends.get(end, flow)) for end, flow in before.ends.items() if flow in begun]
+    return [*changes, *(Change(end, "fed by", f"flow {old}", f"flow {new}") for end, old, new in moved if old != new)]
+
+
+def _differences(before: Fingerprint, after: Fingerprint) -> Iterator[tuple[str, str, str]]:
+    for what in dict.fromkeys((*before.facts, *after.facts)):
+        old, new = before.facts.get(what, NOTHING), after.facts.get(what, NOTHING)
+        is_compared = what not in STATE_SETTINGS.values() or NOTHING not in {old, new}  # a default of Spark is unknown
+        if old != new and is_compared:
+            yield what, old, new
+    for what, old in before.types.items():
+        if after.types.get(what, old) != old:
+            yield what, old, after.types[what]
+
+
+def merge(before: Fingerprints | None, after: Fingerprints) -> Fingerprints:
+    """The fingerprints to store for an accepted definition, including removed flows, whose checkpoints are kept."""
+    if before is None or (before.engine, before.pipeline) != (after.engine, after.pipeline):
+        return after
+    return replace(after, flows={**before.flows, **after.flows})
+
+
+def fingerprints(plan: Plan, defaults: Mapping[str, str], clusters: Mapping[str, str]) -> Fingerprints:
+    """The fingerprints of a plan; `defaults` are Spark's settings, `clusters` maps bootstrap servers to cluster ids."""
+    pipeline = plan.pipeline
+    if pipeline.engine is Engine.REALTIME:
+        sources = dict(_source(plan, each, clusters) for each in plan.streams)
+        return Fingerprints(str(pipeline.engine), {REALTIME_FLOW: Fingerprint(sources)}, pipeline=pipeline.name)
+    settings = {
+        noun: value for key, noun in STATE_SETTINGS.items() if (value := {**defaults, **pipeline.spark}.get(key))
+    }
+    flows = {flow.name: _of_flow(plan, flow, settings, clusters) for flow in plan.flows}
+    ends = {_end_name(end): flow.name for flow in plan.flows for end in _ends_of(flow)}
+    return Fingerprints(str(pipeline.engine), flows, ends, pipeline.name)
+
+
+def _ends_of(flow: Flow) -> tuple[End, ...]:
+    return flow.ends if flow.files is None else (*flow.ends, flow.files)
+
+
+def _end_name(end: End) -> str:
+    return f"{'view' if end.is_view else 'sink'} {end.name}"
+
+
+def _of_flow(plan: Plan, flow: Flow, settings: Mapping[str, str], clusters: Mapping[str, str]) -> Fingerprint:
+    facts: dict[str, str] = {}
+    types: dict[str, str] = {}
+    state = plan.path(flow.root).state
+    for table in map(plan.table, plan.upstream(flow.root)):
+        made = table.made_by
+        if isinstance(made, Source) and made.is_stream:
+            facts.update([_source(plan, made, clusters)])
+        if table.name in state:
+            what = f"{'view' if flow.name.startswith('view-') else 'step'} {table.owner.name}"
+            facts[what] = _state_text(plan, table)
+            types |= _key_types(plan, what, table)
+    for end in _ends_of(flow):
+        facts |= _end_facts(end)
+    return Fingerprint(
+        {what: plan.pipeline.without_secrets(text) for what, text in {**facts, **(settings if state else {})}.items()},
+        types,
+    )
+
+
+def _source(plan: Plan, source: Source, clusters: Mapping[str, str]) -> tuple[str, str]:
+    origin = source.origin
+    if not isinstance(origin, TopicOrigin):
+        return f"source {source.name}", f"{getattr(origin, 'format', '')} files in {getattr(origin, 'path', '')}"
+    cluster = clusters.get(origin.bootstrap_servers or plan.pipeline.bootstrap_servers)
+    named = f"pattern {origin.pattern}" if origin.pattern is not None else f"topics {', '.join(origin.topics)}"
+    return f"source {source.name}", named if cluster is None else f"{named} of cluster {cluster}"
+
+
+def _end_facts(end: End) -> dict[str, str]:
+    target = end.target
+    if isinstance(target, FilesTarget):
+        by = f" by {', '.join(target.partition_by)}" if target.partition_by else ""
+        return {"files": f"{target.format} in {target.path}{by}"}
+    changes = target.changes if isinstance(target, TableTarget | LakehouseTarget) else None
+    if changes is None:
+        return {}
+    kind = "history" if changes.keeps_history else "current rows"
+    text = f"{kind} by {', '.join(changes.key)} in the order of {changes.sequence}"
+    return {f"changes of {_end_name(end)}": text}
+
+
+def _state_text(plan: Plan, table: Table) -> str:
+    """What determines the state of a table."""
+    made = table.made_by
+    times = [plan.path(each).event_time or NOTHING for each in table.inputs if plan.is_stream(each)]
+    match made:
+        case Aggregation():
+            window = made.window
+            length = "" if window is None else f"{window.size} {window.slide} {window.gap} of {window.column} "
+            return f"{length}by {', '.join(made.by)}: {_joined(each.expression for each in made.aggregates)}"
+        case GroupSql():
+            keys = _joined(each.text for each in made.shape.keys)
+            return f"by {keys}: {_joined(made.query.text(each.span) for each in made.shape.aggregates)}"
+        case Deduplication():
+            within = "for ever" if made.within is None else f"within {made.within} of {times[0]}"
+            return f"deduplicated by {', '.join(made.key)} {within}"
+        case StreamJoin():
+            sides = f"{made.input} and {made.stream} on {', '.join(made.on)}"
+            return f"{made.how} join of {sides} within {made.within} of {' and '.join(times)}"
+        case PairSql():
+            shape = made.shape
+            keys = ", ".join(f"{left} = {right}" for left, right in shape.keys)
+            between = f"{_bound(shape.low)} and {_bound(shape.high)} of {' and '.join(times)}"
+            return f"{shape.how} join of {shape.left.table} and {shape.right.table} on {keys} between {between}"
+        case KeyedState():
+            return f"{made.processor} by {', '.join(made.key)} in {made.clock} time"
+        case _:
+            return NOTHING
+
+
+def _bound(bound: Bound | None) -> str:
+    return NOTHING if bound is None else f"{bound.ms} ms{' (open)' if bound.is_open else ''}"
+
+
+def _joined(expressions: Iterable[str]) -> str:
+    """Expressions by their tokens, so that blanks, comments and upper case of words do not matter."""
+    return ", ".join(" ".join(_token_text(each.kind, each.text) for each in tokens_of(text)) for text in expressions)
+
+
+def _token_text(kind: str, text: str) -> str:
+    return repr(text) if kind == "STRING" else text.lower()
+
+
+def _key_types(plan: Plan, what: str, table: Table) -> dict[str, str]:
+    made = table.made_by
+    match made:
+        case Aggregation():
+            name, keys = made.input, made.by
+        case Deduplication() | KeyedState():
+            name, keys = made.input, made.key
+        case StreamJoin():
+            name, keys = made.input, made.on
+        case PairSql():
+            name, keys = made.shape.left.table, tuple(left for left, _ in made.shape.keys)
+        case GroupSql():
+            name, keys = made.shape.stream, tuple(each.column for each in made.shape.keys if each.column)
+        case _:
+            return {}
+    columns = plan.table(name).columns
+    types = {key: None if columns is None else columns.type_of(key) for key in keys}
+    return {f"type of {key} in {what}": kind.ddl for key, kind in types.items() if kind is not None}
