@@ -14,7 +14,7 @@ import click
 from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.client.options import acks_option, compression_option
 from odradek.cli.framework.options import option, with_options
-from odradek.cli.framework.output import note, print_json, say, shows_progress, strong
+from odradek.cli.framework.output import fields_of, note, print_json, say, shows_progress, strong
 from odradek.cli.framework.parameter_types import DURATION_MS, PARTITION_COUNT, SIZE_BYTES, TOPIC_NAME, VALUE_SIZE_BYTES
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text, duration_text, percentiles, size_text
@@ -145,14 +145,7 @@ class ProduceWorkload:
         }
 
     def facts(self) -> dict[str, Any]:
-        return {
-            "size": len(self.value),
-            "batch_size": self.batch_size,
-            "linger_ms": self.linger_ms,
-            "acks": self.acks,
-            "compression": self.compression,
-            "rate": self.rate,
-        }
+        return {"size": len(self.value), **fields_of(self, "batch_size linger_ms acks compression rate")}
 
 
 Tick = Callable[[int], None]
@@ -178,8 +171,7 @@ class Result:
         spread = percentiles(self.latencies_ms)
         if as_json:
             fields = {
-                "bench": self.bench,
-                "engine": self.engine,
+                **fields_of(self, "bench engine"),
                 **self.facts,
                 "records": self.records,
                 "bytes": self.size_bytes,

@@ -82,15 +82,9 @@ def read_demo_record(message: Message, run_id: str) -> DemoRecord:
     try:
         fields: dict[str, Any] = json.loads(value or b"")
         sensors = fields["sensor_readings"]
-        readings = (
-            str(fields["timestamp"]).rpartition(" ")[2],
-            str(fields["hcid"]),
-            str(fields["production"]),
-            str(sensors["pressure"]),
-            str(sensors["temperature"]),
-            str(sensors["oil_percentage"]),
-        )
-        return DemoRecord(*place, text, sent_ns, readings, sensors["pressure"] > 125)
+        shown = [str(fields["timestamp"]).rpartition(" ")[2], fields["hcid"], fields["production"]]
+        shown += [sensors[name] for name in ("pressure", "temperature", "oil_percentage")]
+        return DemoRecord(*place, text, sent_ns, tuple(map(str, shown)), sensors["pressure"] > 125)
     except (ValueError, LookupError, TypeError, RecursionError):  # another producer's value with this run's header
         return DemoRecord(*place, text)
 

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from confluent_kafka.admin import AdminClient
@@ -20,7 +20,7 @@ from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option, option
-from odradek.cli.framework.output import print_columns, print_json, say
+from odradek.cli.framework.output import fields_of, print_columns, print_json, say
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT, TOPIC_NAME, WRITTEN_TIME_MS, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT64_MAX, count_text
@@ -41,11 +41,14 @@ from odradek.pipelines.definition.text_files import read_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from _typeshed import DataclassInstance
+
     from odradek.admin.cluster import Cluster
     from odradek.admin.offsets import Key
     from odradek.examples.live_view.definition import ViewDefinition
     from odradek.examples.simulator.model import Simulation
 
+_Dataclass = TypeVar("_Dataclass", bound="DataclassInstance")
 DEFAULT_EXAMPLE = "rigs"
 
 rate_option = option("--rate", "N", POSITIVE, "Records per second. Default: that of the simulator.")
@@ -133,25 +136,19 @@ def overridden(
     malformed: float | None = None,
 ) -> Simulation:  # fmt: skip
     """The simulation with the values of the command line."""
-    flaws = simulation.flaws
-    flaws = dataclasses.replace(
-        flaws,
-        late_share=flaws.late_share if late is None else late,
-        malformed_share=flaws.malformed_share if malformed is None else malformed,
-    )
+    flaws = replaced(simulation.flaws, late_share=late, malformed_share=malformed)
     if flaws.late_share and flaws.late_by is None:
         raise Failure("--late needs flaws: {late: {by: …}} in simulator.yml, which says how late")
     if flaws.malformed_share and not flaws.kinds:
         raise Failure("--malformed needs flaws: {malformed: {kinds: …}} in simulator.yml")
     if flaws.late_share + flaws.duplicate_share + flaws.malformed_share > 1:
         raise click.UsageError("the shares of late, duplicate and malformed records are more than 1 in all")
-    return dataclasses.replace(
-        simulation,
-        rate=simulation.rate if rate is None else rate,
-        count=simulation.count if entities is None else entities,
-        seed=simulation.seed if seed is None else seed,
-        flaws=flaws,
-    )
+    return replaced(simulation, rate=rate, count=entities, seed=seed, flaws=flaws)
+
+
+def replaced(value: _Dataclass, **changes: Any) -> _Dataclass:
+    """The value with those of the changes that are not None."""
+    return dataclasses.replace(value, **{name: each for name, each in changes.items() if each is not None})
 
 
 def warehouse_of(example: Example) -> str | None:
@@ -252,15 +249,8 @@ def report(sender: RecordProducer, is_stopped: threading.Event, as_json: bool) -
 
 def facts(sender: RecordProducer) -> dict[str, Any]:
     counts = sender.counts
-    return {
-        "sent": counts.sent,
-        "acknowledged": counts.acknowledged,
-        "failed": counts.failed,
-        "late": counts.late,
-        "duplicates": counts.duplicates,
-        "malformed": dict(counts.flaws),
-        "is_broker_unreachable": sender.is_broker_unreachable,
-    }
+    counted = fields_of(counts, "sent acknowledged failed late duplicates")
+    return {**counted, "malformed": dict(counts.flaws), **fields_of(sender, "is_broker_unreachable")}
 
 
 def print_summary(sender: RecordProducer, topic: str, seconds: float, as_json: bool) -> None:

@@ -45,26 +45,19 @@ def repeatable(names: str, metavar: str | None, kind: Any, text: str, **settings
 
 def properties_argument(function: F) -> F:
     """The properties file of a broker, passed to the command as `properties`."""
-    return click.argument(
-        "properties",
-        cls=OptionalArgument,
-        metavar="SERVER.PROPERTIES",
-        required=False,
-        type=click.Path(exists=True, dir_okay=False),
-    )(function)
+    kind = click.Path(exists=True, dir_okay=False)
+    return click.argument("properties", cls=OptionalArgument, metavar="SERVER.PROPERTIES", required=False, type=kind)(
+        function
+    )
 
 
 def format_option(function: F) -> F:
     """`--format text|json`, passed to the command as `as_json`."""
-    return click.option(
-        "--format",
-        "as_json",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
+    text = "Human-readable text, or one JSON object per line."
+    return option(
+        "--format as_json", None, click.Choice(["text", "json"]), text, default="text",
         callback=lambda _context, _parameter, value: value == "json",
-        help="Human-readable text, or one JSON object per line.",
-    )(function)
+    )(function)  # fmt: skip
 
 
 def state_option(things: str, states: Sequence[str]) -> Callable[[F], F]:

@@ -11,7 +11,7 @@ import click
 
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option, option
-from odradek.cli.framework.output import print_json, print_result, say, strong
+from odradek.cli.framework.output import fields_of, print_json, print_result, say, strong
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.pipeline.options import ENGINES, choose, definition_options, kept, load, name_option, require_packages
 from odradek.conventions.failures import Failure
@@ -90,18 +90,13 @@ def definition_object(file: str, definition: Definition) -> dict[str, Any]:
         "file": file,
         "pipeline": definition.pipeline.name if definition.pipeline is not None else None,
         "valid": definition.is_sound,
-        "problems": [
-            {
-                "file": each.place.file,
-                "line": each.place.line,
-                "column": each.place.column,
-                "severity": str(each.severity),
-                "message": each.message,
-                "hint": each.hint,
-            }
-            for each in definition.problems
-        ],
+        "problems": [problem_object(each) for each in definition.problems],
     }
+
+
+def problem_object(problem: Problem) -> dict[str, Any]:
+    place = fields_of(problem.place, "file line column")
+    return {**place, "severity": str(problem.severity), **fields_of(problem, "message hint")}
 
 
 def print_definition(file: str, definition: Definition) -> None:
@@ -171,8 +166,5 @@ def graph(file: str, svg: str | None, as_json: bool) -> None:
 def graph_object(found: Pipeline) -> dict[str, Any]:
     from odradek.pipelines.definition.lineage import lineage_of
 
-    nodes = [
-        {"id": node.id, "kind": str(node.kind), "name": node.name, "detail": node.detail, "inputs": list(node.inputs)}
-        for node in lineage_of(found)
-    ]
+    nodes = [fields_of(node, "id kind name detail inputs") for node in lineage_of(found)]
     return {"pipeline": found.name, "engine": str(found.engine), "delivery": str(found.delivery), "nodes": nodes}

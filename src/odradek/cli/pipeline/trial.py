@@ -13,7 +13,7 @@ import click
 
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import flag, format_option, option
-from odradek.cli.framework.output import faint, note, print_json, say, strong
+from odradek.cli.framework.output import faint, fields_of, note, print_json, say, strong
 from odradek.cli.framework.parameter_types import RECORD_COUNT, TEXT
 from odradek.cli.pipeline.options import (
     chosen,
@@ -157,21 +157,14 @@ def as_object(result: Result) -> dict[str, Any]:
         "case": result.case.name,
         "passed": result.is_passed,
         "seconds": round(result.seconds, 3),
-        "differences": [
-            {
-                "where": each.where,
-                "kind": each.kind,
-                "line": each.place.line,
-                "message": each.message,
-                "expected": each.expected,
-                "found": each.found,
-                "fields": [
-                    {"column": every.path, "expected": every.expected, "found": every.found} for every in each.fields
-                ],
-            }
-            for each in result.differences
-        ],
+        "differences": [difference_object(each) for each in result.differences],
     }
+
+
+def difference_object(difference: Difference) -> dict[str, Any]:
+    kind = {**fields_of(difference, "where kind"), "line": difference.place.line}
+    fields = [{"column": each.path, **fields_of(each, "expected found")} for each in difference.fields]
+    return {**kind, **fields_of(difference, "message expected found"), "fields": fields}
 
 
 @command(
