@@ -50,10 +50,7 @@ TITLES = ["TYPE", "RESOURCE", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERM
 @group(
     examples=[
         ("alice may write to a topic", "odradek acl add --allow-principal User:alice --producer --topic orders"),
-        (
-            "bob may read it in a group",
-            "odradek acl add --allow-principal User:bob --consumer --topic orders --group a",
-        ),
+        ("bob reads it in a group", "odradek acl add --allow-principal User:bob --consumer --topic orders --group a"),
         ("the rule by which alice may write", "odradek acl check User:alice Write topic:orders"),
     ]
 )
@@ -119,10 +116,7 @@ wanted_principals = principal_option("--principal", "principals", "Only rules of
     examples=[
         ("a producer", "odradek acl add --allow-principal User:alice --producer --topic orders"),
         ("a consumer", "odradek acl add --allow-principal User:bob --consumer --topic orders --group a"),
-        (
-            "everything on a topic, from one host",
-            "odradek acl add --allow-principal User:eve --topic t --allow-host ::1",
-        ),
+        ("everything on a topic from a host", "odradek acl add --allow-principal User:eve --topic t --allow-host ::1"),
         ("nobody may delete", "odradek acl add --deny-principal 'User:*' --operation Delete --topic '*'"),
     ]
 )

@@ -21,7 +21,7 @@ from odradek.host.lifetime_pipe import terminate_when_parent_ends
         ("with the certificates of `odradek secure init certs`", "odradek broker --secure certs"),
         ("another port", "odradek broker --port 9192"),
         (
-            "four brokers on the ports 9092 to 9095",
+            "four brokers, on ports 9092–9095",
             "odradek broker --processes 4 --override zookeeper.connect=127.0.0.1:2181",
         ),
     ]

@@ -30,7 +30,7 @@ from odradek.admin.resets import (
     read_file,
 )
 from odradek.admin.time_lag import add_time_lags, longest_time_lag
-from odradek.cli.client.options import cluster_options, group_argument, groups_argument
+from odradek.cli.client.options import cluster_options, group_argument, groups_argument, nothing_visible
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import confirm, flag, option, repeatable, state_option, yes_option
 from odradek.cli.framework.output import (
@@ -51,7 +51,6 @@ from odradek.cli.framework.output import (
 from odradek.cli.framework.parameter_types import DURATION_MS, OFFSET, TIME_MS, TOPIC_NAME, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT64_MAX, age_text, count_text
-from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,8 +86,7 @@ def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> Non
     found, missing = groups.list_groups(BrokerRequests(cluster, groups.LIST_TIMEOUT_S))
     rows = [each for each in found if not states or each.state in states]
     nothing = "no groups" + (" in this state" if states else "; a consumer with a group.id creates one")
-    if not rows and not as_json and not cluster.may(Operation.DESCRIBE):
-        nothing = f"no groups that {cluster.principal} may describe; an admin allows it with `odradek acl add`"
+    nothing = nothing if rows or as_json else nothing_visible(cluster, "groups", nothing)
     objects = [{"group": name, "state": state, "type": kind} for name, state, kind in rows]
     print_list(objects, ["GROUP", "STATE", "TYPE"], rows, otherwise=nothing, as_json=as_json)
     note_missing(missing, "groups")

@@ -44,10 +44,7 @@ KINDS = ("gauge", "sum", "histogram")
 @group(
     "client",
     examples=[
-        (
-            "ask all clients for all metrics, every 10 seconds",
-            "odradek client subscribe all --metrics '*' --interval 10s",
-        ),
+        ("ask all clients for all metrics, every 10 s", "odradek client subscribe all --metrics '*' --interval 10s"),
         ("which clients push", "odradek client list"),
         ("the latest values of one", "odradek client describe Wx6hXBUsRYuiVrYqnvfDEw"),
     ],

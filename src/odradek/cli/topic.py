@@ -12,7 +12,7 @@ from odradek.admin.groups import with_similar_names
 from odradek.admin.settings import Change, Kind, Operation, alter_settings, read_settings, suggesting_names
 from odradek.admin.topics import choose_topics, delete_records, delete_topics, grow_topic, has_pattern
 from odradek.cli.client.name_completion import complete_topic_assignments, complete_topic_settings, complete_topics
-from odradek.cli.client.options import THIS_USER, cluster_options, topic_argument, topics_argument
+from odradek.cli.client.options import THIS_USER, cluster_options, nothing_visible, topic_argument, topics_argument
 from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option
 from odradek.cli.framework.output import (
@@ -128,9 +128,7 @@ def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
         for each in cluster.topics()
         if internal or not each.name.startswith("__")
     ]
-    nothing = NO_TOPICS
-    if not rows and not as_json and not cluster.may(Permission.ALTER):
-        nothing = f"no topics that {cluster.principal} may describe; an admin allows it with `odradek acl add`"
+    nothing = NO_TOPICS if rows or as_json else nothing_visible(cluster, "topics", NO_TOPICS, Permission.ALTER)
     objects = [dict(zip(("topic", "partitions", "replication_factor"), row, strict=True)) for row in rows]
     print_list(objects, ["TOPIC", "PARTITIONS", "REPLICAS"], rows, otherwise=nothing, as_json=as_json)
 

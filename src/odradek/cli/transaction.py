@@ -16,7 +16,7 @@ from odradek.admin.transactions import (
 )
 from odradek.admin.transactions import list_transactions as find_transactions
 from odradek.cli.client.name_completion import complete_topics
-from odradek.cli.client.options import cluster_options, topic_argument, transactional_ids_argument
+from odradek.cli.client.options import cluster_options, nothing_visible, topic_argument, transactional_ids_argument
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import confirm, option, repeatable, state_option, yes_option
 from odradek.cli.framework.output import (
@@ -34,7 +34,6 @@ from odradek.cli.framework.output import (
 from odradek.cli.framework.parameter_types import DURATION_MS, OFFSET, PARTITION, TEXT, TOPIC_NAME, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, age_text, count_text, iso_text
-from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
@@ -95,8 +94,7 @@ def list_transactions(
     nothing = "no transactions; a producer with a transactional.id begins them"
     if states or producer_ids or open_for_ms is not None or pattern:
         nothing = "no such transactions"
-    if not rows and not as_json and not cluster.may(Operation.DESCRIBE):
-        nothing = f"no transactions that {cluster.principal} may describe; an admin allows it with `odradek acl add`"
+    nothing = nothing if rows or as_json else nothing_visible(cluster, "transactions", nothing)
     print_list(
         [dict(zip(("transactional_id", "coordinator", "producer_id", "state"), row, strict=True)) for row in rows],
         ["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "STATE"],

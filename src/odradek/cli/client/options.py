@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,6 +13,10 @@ from odradek.cli.client.name_completion import complete_groups, complete_topics,
 from odradek.cli.framework.options import format_option, option, repeatable, with_options
 from odradek.cli.framework.parameter_types import GROUP_NAME, PAIR, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
 from odradek.conventions.failures import Failure
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from odradek.admin.cluster import Cluster
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,6 +71,13 @@ def connection_options(function: F) -> F:
         secure_option,
         command_config_option,
     )  # fmt: skip
+
+
+def nothing_visible(cluster: Cluster, things: str, text: str, operation: Operation = Operation.DESCRIBE) -> str:
+    """What a command says that lists nothing: `text`, unless the user may not see everything."""
+    if cluster.may(operation):
+        return text
+    return f"no {things} that {cluster.principal} may describe; an admin allows it with `odradek acl add`"
 
 
 acks_option = option(

@@ -172,10 +172,7 @@ PROBLEMS = ("offline", "under min ISR", "under-replicated", "not on the preferre
     examples=[
         ("brokers, and partitions that need attention", "odradek cluster status"),
         ("redrawn every second, until Ctrl-C", "odradek cluster status --watch"),
-        (
-            "in a rolling restart: until all replicas are in sync, for 2 minutes at most",
-            "odradek cluster status --wait 120",
-        ),
+        ("in a rolling restart: until replicas are in sync, at most 2 minutes", "odradek cluster status --wait 120"),
         ("after the start of a cluster", "odradek cluster status --wait 60 --brokers 3"),
         ("partitions without a leader, for a script", "odradek cluster status --format json | jq .offline"),
     ]

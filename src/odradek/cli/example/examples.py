@@ -183,10 +183,7 @@ SHARE = click.FloatRange(0, 1)
             "more pumps, more records, more malformed ones",
             "odradek example simulate rigs --entities 900 --rate 5000 --malformed 0.05",
         ),
-        (
-            "the same records in every run",
-            "odradek example simulate rigs --seed 3 --start 2015-01-01T00:00Z --seconds 60",
-        ),
+        ("the same records each run", "odradek example simulate rigs --seed 3 --start 2015-01-01T00:00Z --seconds 60"),
     ],
 )
 @click.argument("name", metavar="EXAMPLE", type=TEXT, default=DEFAULT_EXAMPLE, cls=OptionalArgument)

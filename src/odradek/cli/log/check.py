@@ -124,7 +124,7 @@ def check_segment(path: str, on_progress: Callable[[int], None]) -> SegmentCheck
     check = SegmentCheck(path, base_offset, next_offset=base_offset)
     with mapped(path) as data:
         check.size_bytes = len(data)
-        for item in scan_segment(data, verify=False):
+        for item in scan_segment(data):
             if isinstance(item, TornTail):
                 check.damaged.append((item.position, len(data)))
                 check.findings.append(Finding(path, f"position {item.position}: {item.problem}", Remedy.SALVAGE))

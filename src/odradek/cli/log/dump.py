@@ -126,7 +126,7 @@ def read_side_file(path: str, wanted: Dump) -> tuple[str, list[Row]]:
     segment = os.path.splitext(path)[0] + ".log"
     if wanted.verify and path.endswith(".index") and os.path.exists(segment):
         with mapped(segment) as data:
-            batches = [item for item in scan_segment(data, verify=False) if isinstance(item, BatchAt)]
+            batches = [item for item in scan_segment(data) if isinstance(item, BatchAt)]
             starts = {item.position: item.header.base_offset for item in batches}
             for problem in index_problems(((row["offset"], row["position"]) for row in rows), starts):
                 wanted.report(path, problem)
@@ -136,13 +136,13 @@ def read_side_file(path: str, wanted: Dump) -> tuple[str, list[Row]]:
 def dump_segment(path: str, wanted: Dump) -> None:
     base_offset = base_offset_of(path)
     with mapped(path) as data:
-        summary = summarise(data, verify=wanted.verify)
+        summary = summarise(data)
         if wanted.as_json:
             place = {"kind": "segment", "file": path, "base_offset": base_offset}
             print_json({**place, **fields_of(summary, f"{COUNTS} codecs min_time max_time")})
         else:
             say(f"{strong(path)}  {summary_text(summary)}")
-        batches = (item for item in scan_segment(data, verify=False) if not isinstance(item, TornTail))
+        batches = (item for item in scan_segment(data) if not isinstance(item, TornTail))
         if wanted.as_json:
             for item in batches:
                 print_json({"kind": "batch", "file": path, **batch_row(item)})
@@ -155,8 +155,17 @@ def dump_segment(path: str, wanted: Dump) -> None:
         else:  # in groups: the widths of columns are computed for each, because a segment may have millions of batches
             while group := list(itertools.islice(batches, BATCHES_AT_ONCE)):
                 print_batches(group)
-    for problem in summary.problems:
-        wanted.report(path, problem)
+    report_problems(path, summary, wanted)
+
+
+def report_problems(path: str, summary: SegmentSummary, wanted: Dump) -> None:
+    if wanted.verify:
+        from odradek.cli.log.check import check_segment
+
+        for finding in check_segment(path, lambda _size_bytes: None).findings:
+            wanted.report(path, finding.text)
+    elif summary.problem is not None:
+        wanted.report(path, summary.problem)
 
 
 def record_rows(path: str, data: memoryview, item: BatchAt, wanted: Dump) -> Iterator[dict[str, Any]]:
@@ -182,7 +191,7 @@ def dump_directory(path: str, wanted: Dump) -> None:
     summaries: dict[str, SegmentSummary] = {}
     for segment in segments:
         with mapped(segment) as data:
-            summaries[segment] = summarise(data, verify=wanted.verify)
+            summaries[segment] = summarise(data)
     records, size_bytes = (
         sum(getattr(each, name) for each in summaries.values()) for name in ("records", "size_bytes")
     )
@@ -190,8 +199,7 @@ def dump_directory(path: str, wanted: Dump) -> None:
     say(f"{strong(path)}  {' · '.join(facts)}")
     print_segments(summaries)
     for segment, summary in summaries.items():
-        for problem in summary.problems:
-            wanted.report(segment, problem)
+        report_problems(segment, summary, wanted)
     contents = [read_side_file(other, wanted) for other in others]
     say()
     width = max((len(os.path.basename(other)) for other in others), default=0)

@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 from crc32c import crc32c
 
 from odradek.conventions.failures import Failure
-from odradek.conventions.figures import count_text, iso_text
+from odradek.conventions.figures import iso_text
 from odradek.log.checkpoints import CHECKSUM_NAME
-from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, has_valid_checksum, read_batch_header
+from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, read_batch_header
 from odradek.protocol.compression import Compression
-from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.records import Record, read_records
 
 LARGEST_BATCH_BYTES = 256 * 1024 * 1024  # a larger decompressed batch counts as damaged
@@ -34,11 +33,10 @@ _PRODUCER = struct.Struct(">qhiqiqiq")
 
 
 class BatchAt(NamedTuple):
-    """A batch and where it begins; `problem` says what is wrong with it."""
+    """A batch and where it begins."""
 
     position: int
     header: BatchHeader
-    problem: str | None
 
 
 class TornTail(NamedTuple):
@@ -48,8 +46,8 @@ class TornTail(NamedTuple):
     problem: str
 
 
-def scan_segment(data: memoryview, *, verify: bool) -> Iterator[BatchAt | TornTail]:
-    """Yield every batch. A wrong checksum is a problem of its batch; an impossible length ends the scan."""
+def scan_segment(data: memoryview) -> Iterator[BatchAt | TornTail]:
+    """Yield every batch, damaged or not. An impossible length ends the scan."""
     position = 0
     while position < len(data):
         left = len(data) - position
@@ -63,20 +61,8 @@ def scan_segment(data: memoryview, *, verify: bool) -> Iterator[BatchAt | TornTa
         if header.size_bytes > left:
             yield TornTail(position, f"a batch of {header.size_bytes} bytes is cut off after {left}")
             return
-        yield BatchAt(position, header, _problem(data, position, header) if verify else None)
+        yield BatchAt(position, header)
         position += header.size_bytes
-
-
-def _problem(data: memoryview, position: int, header: BatchHeader) -> str | None:
-    if header.magic != 2:
-        return f"magic {header.magic} is not supported"
-    if not has_valid_checksum(data, position, header):
-        return "the checksum does not match"
-    try:
-        count = sum(1 for _record in records_of(data, position, header))
-    except MalformedMessage as error:
-        return f"the records are malformed: {error}"
-    return None if count == header.record_count else f"{count_text(count, 'record')} instead of {header.record_count:,}"
 
 
 def records_of(data: memoryview, position: int, header: BatchHeader) -> Iterator[Record]:
@@ -113,7 +99,7 @@ class SegmentSummary:
     min_timestamp_ms: int | None = None
     max_timestamp_ms: int | None = None
     codecs: Counter[str] = field(default_factory=Counter)
-    problems: list[str] = field(default_factory=list)
+    problem: str | None = None
 
     @property
     def min_time(self) -> str | None:
@@ -124,9 +110,8 @@ class SegmentSummary:
         return None if self.max_timestamp_ms is None else iso_text(self.max_timestamp_ms)
 
     def add(self, item: BatchAt | TornTail) -> None:
-        if item.problem is not None:
-            self.problems.append(f"position {item.position}: {item.problem}")
         if isinstance(item, TornTail):
+            self.problem = f"position {item.position}: {item.problem}"
             return
         header = item.header
         self.batches += 1
@@ -142,9 +127,9 @@ class SegmentSummary:
         self.codecs[codec_name(header)] += 1
 
 
-def summarise(data: memoryview, *, verify: bool) -> SegmentSummary:
+def summarise(data: memoryview) -> SegmentSummary:
     summary = SegmentSummary(size_bytes=len(data))
-    for item in scan_segment(data, verify=verify):
+    for item in scan_segment(data):
         summary.add(item)
     return summary
 

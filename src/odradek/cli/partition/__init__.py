@@ -74,10 +74,7 @@ def draw_progress(left: int, noun: str, copied_bytes: int, total_bytes: int) -> 
 @partition.command(
     short_help="Move replicas to another log directory of their broker.",
     examples=[
-        (
-            "all replicas of a topic to another disk",
-            "odradek partition move pump --broker 1 --directory /disk2/odradek",
-        ),
+        ("replicas of a topic to another disk", "odradek partition move pump --broker 1 --directory /disk2/odradek"),
         ("one partition, and wait", "odradek partition move pump -p 0 --broker 1 --directory /disk2/odradek --wait"),
     ],
 )
@@ -211,7 +208,7 @@ def check_time(left: Copy, began_at: float, progressed_at: float, timeout_s: flo
         ("after a restart: every partition back to its preferred leader", "odradek partition elect"),
         ("one topic, without a question", "odradek partition elect pump --yes"),
         (
-            "accept the loss of records, where all in-sync replicas are gone",
+            "accept lost records where no in-sync replica is left",
             "odradek partition elect pump --partition 0 --unclean",
         ),
     ]

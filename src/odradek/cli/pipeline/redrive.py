@@ -31,10 +31,7 @@ if TYPE_CHECKING:
         ("what would be written back", "odradek pipeline redrive rigs-dead-letters --dry-run"),
         ("all of them, after a question", "odradek pipeline redrive rigs-dead-letters"),
         ("those of one step", "odradek pipeline redrive rigs-dead-letters --step readings --yes"),
-        (
-            "two records, by partition and offset",
-            "odradek pipeline redrive rigs-dead-letters --record 0:17 --record 1:4",
-        ),
+        ("records by partition and offset", "odradek pipeline redrive rigs-dead-letters --record 0:17 --record 1:4"),
     ]
 )
 @topic_argument

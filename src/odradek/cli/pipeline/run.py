@@ -68,10 +68,7 @@ if TYPE_CHECKING:
         ("once, as a batch", "odradek pipeline run pipeline.yml --engine batch"),
         ("on a Spark cluster", "odradek pipeline run pipeline.yml --master spark://host:7077"),
         ("start again an hour ago", "odradek pipeline run pipeline.yml --from -1h"),
-        (
-            "restarted on failure, with metrics for Prometheus",
-            "odradek pipeline run pipeline.yml --restart --metrics-port 9464",
-        ),
+        ("restarted on failure, with metrics", "odradek pipeline run pipeline.yml --restart --metrics-port 9464"),
     ],
 )
 @click.argument("file", metavar="FILE", type=click.Path())
