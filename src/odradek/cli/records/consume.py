@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.admin.cluster import Cluster, chosen_partitions, without_leader
-from odradek.admin.records.group_reader import GroupReader
 from odradek.admin.records.record_reader import PartitionRange, RecordReader, Start, find_ranges
 from odradek.admin.topics import choose_topics, has_pattern, topics_text
 from odradek.cli.client.name_completion import complete_groups, complete_topics
@@ -37,6 +36,7 @@ from odradek.conventions.figures import INT64_MAX, count_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from odradek.admin.records.group_reader import GroupReader
 
 BEGINNING, END = Start(from_beginning=True), Start()
 NAMES = {"earliest": BEGINNING, "beginning": BEGINNING, "latest": END, "end": END}
@@ -121,6 +121,8 @@ def consume(
         check_group_options(rest, partitions)
     topics = choose_topics(cluster, names)
     if group is not None:
+        from odradek.admin.records.group_reader import GroupReader  # imports the client library
+
         cluster.describe_topics(topics)  # a subscription would wait for a topic that does not exist
         if sys.stderr.isatty():
             note(f"joining group {group} to read {topics_text(topics)}; Ctrl-C to stop")
