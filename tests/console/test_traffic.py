@@ -18,7 +18,7 @@ from odradek.console.cluster.traffic import (
     Traffic,
     TrafficReader,
     loads_between,
-    percentile_s,
+    percentile_ms,
     values_between,
 )
 from odradek.console.cluster.watch import ClusterWatch
@@ -72,9 +72,11 @@ def test_the_load_of_a_broker_is_that_between_two_moments() -> None:
     before = {1: Traffic(1000, {"bytes": {"a": 0.0}, "bytes_out": {"a": 7.0}}, {0.1: 0.0, math.inf: 0.0}, 10.0, 3)}
     after = {1: Traffic(3000, {"bytes": {"a": 500.0}, "bytes_out": {"a": 7.0}}, {0.1: 9.0, math.inf: 9.0}, 30.0, 4)}
     (load,) = loads_between(before, after).values()
-    assert load[:4] == (4, 250.0, 0.0, 10.0)
+    assert load.growth is not None
+    assert (load.connections, load.growth.requests_per_s) == (4, 10.0)
+    assert load.growth.rates == {"bytes": 250.0, "bytes_out": 0.0}
     assert load.produce_p99_ms == pytest.approx(99.0)
-    assert loads_between({}, after) == {1: BrokerLoad(4)}
+    assert loads_between({}, after) == {1: BrokerLoad(4, None)}
 
 
 def test_percentiles_are_those_of_the_requests_in_between() -> None:
@@ -87,17 +89,17 @@ def test_percentiles_are_those_of_the_requests_in_between() -> None:
 def test_a_percentile_lies_in_the_bucket_of_the_exact_one(times: list[float], share: float) -> None:
     bounds = [0.001, 0.01, 0.1, 1.0, 10.0, math.inf]
     buckets = {bound: float(sum(each <= bound for each in times)) for bound in bounds}
-    found = percentile_s(buckets, share)
+    found = percentile_ms(buckets, share)
     assert found is not None
     exact = sorted(times)[max(0, math.ceil(share * len(times)) - 1)]
     upper = next(bound for bound in bounds if exact <= bound)
     lower = max([0.0, *(bound for bound in bounds if bound < upper)])
-    assert lower <= found <= upper
+    assert lower <= found / 1000 <= upper * (1 + 1e-9)
 
 
 def test_without_requests_there_is_no_percentile() -> None:
-    assert percentile_s({0.1: 0.0, math.inf: 0.0}, 0.5) is None
-    assert percentile_s({}, 0.5) is None
+    assert percentile_ms({0.1: 0.0, math.inf: 0.0}, 0.5) is None
+    assert percentile_ms({}, 0.5) is None
 
 
 def test_a_broker_whose_metrics_fail_once_is_asked_in_the_next_round() -> None:

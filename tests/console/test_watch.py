@@ -290,7 +290,9 @@ def test_an_open_stream_of_samples_keeps_the_watch_from_pausing(monkeypatch: pyt
         return False
 
     async def read_samples(watch: ClusterWatch, wanted: int) -> None:
-        console = SimpleNamespace(is_stopping=False, watch=watch, update_page=lambda events: events)
+        console = SimpleNamespace(
+            is_stopping=False, watch=watch, update_page=lambda events: events, pause=asyncio.sleep
+        )
         request: Any = SimpleNamespace(is_disconnected=is_disconnected, console=console)
         response: Any = await overview_page.stream(request)
         async with asyncio.timeout(20):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -70,6 +71,7 @@ class Threads:
         self.stream_slots = Slots(STREAMS, TOO_MANY_STREAMS)
         self.page_slots = Slots(PAGE_STREAMS, TOO_MANY_PAGES)
         self.is_stopping = False
+        self.begins_stop = asyncio.Event()  # as `is_stopping`, for the event loop
 
     def are_stopping(self) -> bool:
         return self.is_stopping
@@ -77,6 +79,7 @@ class Threads:
     def begin_stop(self) -> None:
         """Streams and readings of records end; threads accept what else pages that are being made need."""
         self.is_stopping = True
+        self.begins_stop.set()
 
     def stop(self) -> None:
         self.is_stopping = True
@@ -115,6 +118,12 @@ class Console:
     def is_stopping(self) -> bool:
         """Streams end when this is true."""
         return self._is_closed or self._threads.is_stopping
+
+    async def pause(self, seconds: float) -> None:
+        """Between two events of a stream; ends early when the console stops."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._threads.begins_stop.wait()
 
     async def call(self, function: Callable[Concatenate[Cluster, P], T], *arguments: P.args, **named: P.kwargs) -> T:
         """Run a function that blocks on a thread, with the cluster as its first argument. TimeoutError after 30 s."""

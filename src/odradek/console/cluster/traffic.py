@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.admin.broker_metrics import metrics_of, serves_metrics
 from odradek.admin.errors import NotAuthorized
@@ -36,6 +37,7 @@ PRODUCE = "Produce"
 OTHER = "other"  # the topics without a series of their own
 PERCENTILES = {"produce_p50": 0.5, "produce_p99": 0.99}
 ASK_AGAIN_S = 60.0  # a broker that has no metrics, or refuses them
+K = TypeVar("K")
 PREFIXES = (*COUNTERS.values(), LATENCIES, REQUESTS, CONNECTIONS, STARTED)
 
 
@@ -63,10 +65,11 @@ class BrokerLoad(NamedTuple):
     """Without a moment to compare with, a broker has connections only."""
 
     connections: int
-    bytes_in_per_s: float | None = None
-    bytes_out_per_s: float | None = None
-    requests_per_s: float | None = None
-    produce_p99_ms: float | None = None
+    growth: Growth | None
+
+    @property
+    def produce_p99_ms(self) -> float | None:
+        return percentile_ms(self.growth.buckets, 0.99) if self.growth is not None else None
 
 
 def growth_between(before: Traffic | None, after: Traffic) -> Growth | None:
@@ -99,59 +102,44 @@ def values_between(
     A broker that was started again, or that has not answered both times, does not count; there are no values if it is
     one of `running`. Without produce requests there are no percentiles.
     """
-    values: dict[str, float] = {}
-    grown: dict[float, float] = {}
     growths = {broker_id: growth_between(before.get(broker_id), traffic) for broker_id, traffic in after.items()}
     if any(growths.get(broker_id) is None for broker_id in running):
         return {}
-    for growth in growths.values():
-        if growth is None:
-            continue
-        for name, rate in growth.rates.items():
-            values[name] = values.get(name, 0.0) + rate
-        for bound, count in growth.buckets.items():
-            grown[bound] = grown.get(bound, 0.0) + count
-    for name, share in PERCENTILES.items():
-        found = percentile_s(grown, share)
-        if found is not None:
-            values[name] = found * 1000
-    return values
+    known = [each for each in growths.values() if each is not None]
+    values, buckets = _sums(each.rates for each in known), _sums(each.buckets for each in known)
+    percentiles = {name: percentile_ms(buckets, share) for name, share in PERCENTILES.items()}
+    return {**values, **{name: value for name, value in percentiles.items() if value is not None}}
+
+
+def _sums(parts: Iterable[Mapping[K, float]]) -> dict[K, float]:
+    sums: dict[K, float] = {}
+    for name, value in chain.from_iterable(part.items() for part in parts):
+        sums[name] = sums.get(name, 0.0) + value
+    return sums
 
 
 def loads_between(before: Mapping[int, Traffic], after: Mapping[int, Traffic]) -> dict[int, BrokerLoad]:
     """The load of each broker that has answered the second time."""
-    loads: dict[int, BrokerLoad] = {}
-    for broker_id, traffic in after.items():
-        growth = growth_between(before.get(broker_id), traffic)
-        if growth is None:
-            loads[broker_id] = BrokerLoad(traffic.connections)
-            continue
-        p99_s = percentile_s(growth.buckets, PERCENTILES["produce_p99"])
-        loads[broker_id] = BrokerLoad(
-            traffic.connections,
-            growth.rates.get("bytes", 0.0),
-            growth.rates.get("bytes_out", 0.0),
-            growth.requests_per_s,
-            None if p99_s is None else p99_s * 1000,
-        )
-    return loads
+    return {
+        broker_id: BrokerLoad(traffic.connections, growth_between(before.get(broker_id), traffic))
+        for broker_id, traffic in after.items()
+    }
 
 
-def percentile_s(buckets: Mapping[float, float], share: float) -> float | None:
-    """The value below which a share of the observations lies, by linear interpolation in its bucket."""
+def percentile_ms(buckets: Mapping[float, float], share: float) -> float | None:
+    """The value below which a share of the observations lies, by linear interpolation in its bucket. Bounds are
+    in seconds."""
     total = max(buckets.values(), default=0.0)
     if total <= 0:
         return None
-    wanted = share * total
     lower, below = 0.0, 0.0
-    for bound in sorted(buckets):
-        count = buckets[bound]
-        if count >= wanted:
-            if math.isinf(bound) or count <= below:
-                return lower
-            return lower + (bound - lower) * (wanted - below) / (count - below)
+    for bound, count in sorted(buckets.items()):
+        if count >= share * total:
+            is_inside = not math.isinf(bound) and count > below
+            part = (share * total - below) / (count - below) if is_inside else 0.0
+            return 1000 * (lower + (bound - lower) * part if is_inside else lower)
         lower, below = bound, count
-    return lower
+    return 1000 * lower
 
 
 class TrafficReader:

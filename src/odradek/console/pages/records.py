@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from dataclasses import dataclass
@@ -220,7 +219,7 @@ async def _events(request: PageRequest, feed: Feed, query: RecordsQuery, is_newe
             yield event("rows", {**shown, **counts, "failure": taken.failure, "notice": taken.notice})
             if taken.is_done or await request.is_disconnected():
                 return
-            await asyncio.sleep(POLL_S)
+            await request.console.pause(POLL_S)
     finally:
         feed.stop()
 

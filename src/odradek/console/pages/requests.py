@@ -6,7 +6,6 @@ fail or time out included.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hmac
 import ipaddress
@@ -306,7 +305,7 @@ def stream_samples(
             elif silent >= KEEP_ALIVE_POLLS:
                 silent = 0
                 yield b": waiting\n\n"
-            await asyncio.sleep(POLL_S)
+            await console.pause(POLL_S)
 
     return event_stream(console.update_page(events()))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -93,4 +92,4 @@ async def _turns(request: PageRequest, console: Console) -> AsyncIterator[bytes]
             "tone": "bad" if console.rigs.trouble else trouble.tone,
         }
         yield event("turn", {**always, **changed})
-        await asyncio.sleep(TURN_S)
+        await console.pause(TURN_S)
