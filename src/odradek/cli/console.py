@@ -109,17 +109,14 @@ def console(
         raise Failure(f"the console needs the package {error.name}: {INSTALL}") from None
     host, port = parse_listen(listen)
     try:
-        rules = tuple(parse_rule(rule) for rule in masks)
+        decode_and_mask = DecodeAndMask(tuple(map(parse_rule, masks)), dict(map(load_decoder, schemas)))
     except PathError as error:
         raise click.UsageError(f"--mask: {error}") from None
-    try:
-        decoders = dict(load_decoder(schema) for schema in schemas)
     except SchemaError as error:
         raise click.UsageError(f"--schema: {error}") from None
     log_changes()
     if stop_with is not None:
         terminate_when_parent_ends(stop_with)
-    decode_and_mask = DecodeAndMask(rules, decoders)
     settings = ConsoleSettings(host, port, read_only, decode_and_mask, **access_settings(cluster, access))
     serve(cluster, settings, lambda address: show_address(address, cluster, as_json))
 
@@ -147,16 +144,16 @@ def access_settings(cluster: Cluster, options: Mapping[str, Any]) -> dict[str, A
     if login == "oidc" and not (issuer and client_id):
         raise click.UsageError("--login oidc needs --oidc-issuer and --oidc-client-id")
     method: SaslLogin | OidcLogin | None = None
-    if login != "none":
-        properties = cluster.properties
-        mechanism = properties.get("sasl.mechanisms", properties.get("sasl.mechanism", "SCRAM-SHA-512"))
-        mechanism = "OAUTHBEARER" if login == "oidc" else mechanism
-        check_login(cluster, mechanism)
-        warn_of_clear_text(cluster, mechanism)
-        method = SaslLogin(mechanism)
     if login == "oidc":
         secret = client_secret(options["oidc_client_secret_file"])
         method = OidcLogin(issuer, client_id, secret, options["oidc_scope"], options["oidc_user_claim"])
+    elif login == "sasl":
+        properties = cluster.properties
+        method = SaslLogin(properties.get("sasl.mechanisms", properties.get("sasl.mechanism", "SCRAM-SHA-512")))
+    if method is not None:
+        mechanism = method.mechanism if isinstance(method, SaslLogin) else "OAUTHBEARER"
+        check_login(cluster, mechanism)
+        warn_of_clear_text(cluster, mechanism)
     return {
         "login": method,
         "tls": None if certificate is None else TlsFiles(certificate, key),

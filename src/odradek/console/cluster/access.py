@@ -32,26 +32,10 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
 
 __all__ = [
-    "KEYS_BY_TYPE",
-    "MECHANISMS",
-    "OPERATIONS",
-    "TYPES",
-    "UNITS",
-    "Access",
-    "AclBinding",
-    "AclFilter",
-    "Credential",
-    "Entity",
-    "Operation",
-    "Part",
-    "PatternType",
-    "Permission",
-    "ResourceType",
-    "Selection",
-    "as_row",
-    "describe",
+    "KEYS_BY_TYPE", "MECHANISMS", "OPERATIONS", "TYPES", "UNITS", "Access", "AclBinding", "AclFilter", "Credential",
+    "Entity", "Operation", "Part", "PatternType", "Permission", "ResourceType", "Selection", "as_row", "describe",
     "entity_text",
-]
+]  # fmt: skip
 
 
 def list_users(cluster: Cluster) -> list[Credential]:

@@ -25,15 +25,7 @@ from odradek.admin.groups import (
     unread_records,
 )
 from odradek.admin.offsets import LATEST, read_offsets_of
-from odradek.admin.resets import (
-    Goal,
-    Move,
-    alter,
-    choose_partitions,
-    committed_offsets,
-    consequence,
-    plan_moves,
-)
+from odradek.admin.resets import Goal, Move, alter, choose_partitions, committed_offsets, consequence, plan_moves
 from odradek.admin.time_lag import add_time_lags, longest_time_lag
 from odradek.console.cluster.connection import needs
 from odradek.conventions.failures import Failure
@@ -73,9 +65,7 @@ class LagSummary:
 
 
 def summarize_lags(
-    committed: Mapping[Key, int | None],
-    ends: Mapping[Key, int],
-    failures: Mapping[Key, str],
+    committed: Mapping[Key, int | None], ends: Mapping[Key, int], failures: Mapping[Key, str]
 ) -> LagSummary:
     """`failures` say why the ends of some of these partitions are not known; partitions that do not exist have neither
     an end nor a failure."""

@@ -207,10 +207,7 @@ def read_page(
     """
     ranges, notice, uncommitted = find_reading_ranges(cluster, reading)
     page = RecordPage(
-        reading.limit,
-        PAGE_BYTES,
-        is_newest_first=reading.is_backward,
-        is_by_offset=reading.partition is not None,
+        reading.limit, PAGE_BYTES, is_newest_first=reading.is_backward, is_by_offset=reading.partition is not None
     )
     length = max(1, min(reading.limit, MOST_READ_FOR_PAGE // len(ranges)))
     deadline = time.monotonic() + READ_TIMEOUT_S

@@ -10,15 +10,7 @@ from odradek.admin.cluster_state import read_state
 from odradek.admin.log_directories import read_sizes
 from odradek.admin.partitions.plan import Move, planned_moves, with_sizes
 from odradek.admin.partitions.requests import alter_reassignments
-from odradek.admin.settings import (
-    Change,
-    Kind,
-    Operation,
-    Setting,
-    alter_settings,
-    read_settings,
-    suggesting_names,
-)
+from odradek.admin.settings import Change, Kind, Operation, Setting, alter_settings, read_settings, suggesting_names
 from odradek.console.cluster.connection import CLUSTER, NoSuchTopic, needs
 from odradek.conventions.failures import Failure
 from odradek.security import authorizer

@@ -294,10 +294,7 @@ class Logins:
         self._renewals = None if self.provider is None else TokenRenewals(self.provider, threads.renewals, self._extend)
         self._identities = Identities(settings, threads)
         self.sessions: Sessions[Console] = Sessions(
-            time.monotonic,
-            self._close,
-            idle_timeout_s=settings.idle_timeout_s,
-            timeout_s=settings.session_timeout_s,
+            time.monotonic, self._close, idle_timeout_s=settings.idle_timeout_s, timeout_s=settings.session_timeout_s
         )
 
     def begin(self, user: str, secret: str, cluster: Cluster, grant: TokenGrant | None = None) -> Session[Console]:

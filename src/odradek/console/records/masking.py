@@ -73,8 +73,6 @@ def parse_rule(text: str) -> MaskRule:
 def mask(record: Record, rules: Iterable[MaskRule]) -> Record:
     """The record without what the rules hide."""
     rules = tuple(rules)
-    if not rules:
-        return record
     if any(rule.hides_key for rule in rules) and record.key is not None:
         record = replace(record, key=HIDDEN.encode())
     paths = [rule.path for rule in rules if rule.path is not None]
@@ -184,12 +182,7 @@ def avro_decoder(schema: str) -> Decoder:
 
 
 def protobuf_decoder(descriptor_set: bytes, name: str) -> Decoder:
-    from google.protobuf import (  # type: ignore[import-untyped]  # noqa: PLC0415 - optional, without types
-        descriptor_pb2,
-        descriptor_pool,
-        json_format,
-        message_factory,
-    )
+    from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory  # type: ignore[import-untyped]  # noqa: PLC0415 - optional, without types
 
     pool = descriptor_pool.DescriptorPool()
     try:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.console.cluster import access
 from odradek.console.views.figures import FormError, has_words
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
 ENTITY_TYPES = (("user", "User"), ("client-id", "Client id"), ("ip", "Address"))
 
 
-@dataclass(frozen=True, slots=True)
-class UserRow:
+class UserRow(NamedTuple):
     name: str
     mechanisms: str
     iterations: str
@@ -38,8 +36,7 @@ def user_rows(credentials: Iterable[access.Credential], search: str) -> list[Use
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class RuleRow:
+class RuleRow(NamedTuple):
     """`code` is the rule as a form carries it."""
 
     code: str
@@ -73,8 +70,8 @@ def parse_rules(codes: Sequence[str], most: int) -> list[access.AclBinding]:
         is_exact = (
             rule.pattern_type in (access.PatternType.LITERAL, access.PatternType.PREFIXED)
             and rule.operation > access.Operation.ANY
+            and rule.permission in (access.Permission.ALLOW, access.Permission.DENY)
         )
-        is_exact = is_exact and rule.permission in (access.Permission.ALLOW, access.Permission.DENY)
         if not is_exact or not all(isinstance(text, str) and text for text in (name, principal, host)):
             raise FormError("a selected rule cannot be read; reload the page")
         rules.append(rule)
@@ -107,8 +104,7 @@ def parse_access(role: str, operation: str) -> access.Access:
     return access.Access((access.OPERATIONS[operation],))
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaRow:
+class QuotaRow(NamedTuple):
     entity: str
     code: str
     key: str

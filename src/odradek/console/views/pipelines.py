@@ -148,28 +148,16 @@ class PipelineRow(NamedTuple):
     reason: str  # of the last failure, while it matters
 
 
-class Expected(NamedTuple):
-    step: str
-    name: str
-    otherwise: str
-    passed: int | None
-    failed: int
-    share: float  # of the rows that passed, in per cent
-
-
 @dataclass(frozen=True, slots=True)
 class PipelineView:
     row: PipelineRow
     tiles: tuple[Tile, ...]
     drawing: Drawing | None
     flows: tuple[tuple[FlowStatus, str], ...]  # with how far their watermarks are behind the clock
-    expectations: tuple[Expected, ...]
-    dead_letters: str | None
-    dead_count: int
+    dead_letters: TopicSummary | None
     facts: tuple[str, ...]
     last_error: str
     last_error_age: str
-    metrics_address: str
 
 
 def has_progressed(status: PipelineStatus) -> bool:
@@ -259,15 +247,6 @@ def _error_of(status: PipelineStatus, *, is_masked: bool) -> str:
     return HIDDEN_TEXT if status.last_error and is_masked else status.last_error or ""
 
 
-def expectations_of(status: PipelineStatus) -> tuple[Expected, ...]:
-    found = []
-    for each in status.expectations:
-        passed = max(each.checked - each.rows, 0) if each.checked else None
-        share = 100.0 * (passed or 0) / each.checked if each.checked else 0.0
-        found.append(Expected(each.step, each.name, each.otherwise, passed, each.rows, share))
-    return tuple(found)
-
-
 def pipeline_view(
     known: KnownPipeline, topics: Mapping[str, TopicSummary], now_s: float, *, is_masked: bool = False
 ) -> PipelineView:
@@ -298,13 +277,10 @@ def pipeline_view(
         tiles,
         draw(known, topics),
         tuple((flow, behind(flow.watermark, now_s)) for flow in status.flows),
-        expectations_of(status),
-        known.published.dead_letters if dead is not None else None,
-        0 if dead is None else dead.records,
+        dead,
         known.published.facts,
         _error_of(status, is_masked=is_masked),
         "" if status.last_error_s is None else f"{age(max(0.0, now_s - status.last_error_s) * 1000)} ago",
-        status.metrics_address or "",
     )
 
 

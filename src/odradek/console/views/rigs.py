@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from odradek.console.models import KnownPipeline, Point, RigModel
 
 SHOWN_WARNINGS = 14
-CLASSES = {"calm": "calm", "rising": "rising", "over limit": "over", "silent": "silent"}
+STATES = ("calm", "rising", "over", "silent", "unknown")
 
 
 class Warned(NamedTuple):
-    """An episode of warnings: `is_open` while its rule is violated."""
+    """An episode of warnings."""
 
     pump: str
     rule: str
@@ -86,20 +86,17 @@ def pump_states(model: RigModel, now_s: float, *, is_evaluated: bool = True) -> 
 
 def state_counts(pumps: Sequence[tuple[str, str]]) -> dict[str, int]:
     found = Counter(state for _name, state in pumps)
-    return {state: found[state] for state in (*CLASSES.values(), "unknown")}
+    return {state: found[state] for state in STATES}
 
 
 def _class_of(state: str) -> str:
-    return CLASSES.get(state, "over")
+    return state if state in STATES else "over"
 
 
 def first_choice(pumps: Sequence[tuple[str, str]]) -> str:
     """The pump that a page shows unless another is chosen: one that needs attention."""
-    for wanted in ("over", "rising", "calm", "unknown"):
-        for name, state in pumps:
-            if state == wanted:
-                return name
-    return pumps[0][0] if pumps else ""
+    order = ("over", "rising", "calm", "unknown", "silent")
+    return min(pumps, key=lambda pump: order.index(pump[1]), default=("", ""))[0]
 
 
 def warnings(model: RigModel, now_s: float) -> list[Warned]:
@@ -146,11 +143,8 @@ def figures(model: RigModel, topics: Mapping[str, TopicSummary], now_s: float) -
 
 
 def chart_points(points: Sequence[Point]) -> dict[str, list[Any]]:
-    return {
-        "time": [point.second for point in points],
-        "pressure": [point.pressure for point in points],
-        "temperature": [point.temperature for point in points],
-    }
+    names = {"time": "second", "pressure": "pressure", "temperature": "temperature"}
+    return {name: [getattr(point, field) for point in points] for name, field in names.items()}
 
 
 CHARTS = (
