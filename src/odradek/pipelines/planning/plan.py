@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.sql.query import Query
     from odradek.pipelines.sql.shapes import Groups, Refused, Rows
 
+CANNOT_COMPUTE = "cannot be computed"  # the check of a table whose expressions may fail for a row
 PASSES = "__passes"  # the column of groups that says whether HAVING keeps them
 LEFT, RIGHT = "l_", "r_"  # the prefixes of the columns of both sides of a join of streams in SQL
 

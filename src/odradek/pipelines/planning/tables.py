@@ -21,6 +21,7 @@ from odradek.pipelines.definition.vocabulary import Otherwise, SinkMode
 from odradek.pipelines.planning.columns import columns_of
 from odradek.pipelines.planning.paths import path_of
 from odradek.pipelines.planning.plan import (
+    CANNOT_COMPUTE,
     PASSES,
     Check,
     End,
@@ -36,6 +37,7 @@ from odradek.pipelines.planning.plan import (
     place_of,
 )
 from odradek.pipelines.sql.blocks import Part, Unreadable, blocks_of
+from odradek.pipelines.sql.functions import may_fail
 from odradek.pipelines.sql.joins import Pairs
 from odradek.pipelines.sql.query import Query
 from odradek.pipelines.sql.shapes import Groups, InputFacts, Refused, Rows, Static, shape_of
@@ -148,12 +150,14 @@ class _Maker:
         watermark = None if isinstance(owner, View) or table.is_hidden else owner.watermark
         path = path_of(table, read, watermark)
         checks: list[Check] = []
+        if isinstance(made_by, RowSql) and made_by.shape.is_plain and may_fail(made_by.query.tree):
+            checks.append(Check(CANNOT_COMPUTE, "true", Otherwise.QUARANTINE, CANNOT_COMPUTE, is_implicit=True))
         if watermark is not None and path.is_stream:
             condition = f"{quoted(watermark.column)} is not null"
             checks.append(Check(NO_EVENT_TIME, condition, Otherwise.QUARANTINE, NO_EVENT_TIME, is_implicit=True))
         if isinstance(owner, Step) and not table.is_hidden:
             checks += [
-                Check(each.name, each.check, each.otherwise, f"expectation '{each.name}' not met")
+                Check(each.name, each.check, each.otherwise, f"expectation '{each.name}' not met: {each.check}")
                 for each in owner.expectations
             ]
         self.tables[name.lower()] = Table(name, table.inputs, made_by, owner, columns, path, tuple(checks))

@@ -7,6 +7,8 @@ import json
 from enum import StrEnum
 from pathlib import Path
 
+from odradek.pipelines.sql.text import exp
+
 
 class Kind(StrEnum):
     """Where Spark takes a function."""
@@ -83,3 +85,20 @@ def undetermined(name: str, parent: str = "") -> str | None:
 def reads_clock(name: str, arguments: int) -> bool:
     """Whether the result of a call depends on the time at which it is computed."""
     return name in CLOCK or (name == "unix_timestamp" and arguments == 0)
+
+
+def may_fail(tree: exp.Expr) -> bool:
+    """Whether Spark may raise an error for the values of a row."""
+    return any(map(_may_fail, tree.walk()))
+
+
+def _may_fail(node: exp.Expr) -> bool:
+    """A constant fails before the first row, or never."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in MAY_FAIL
+    if isinstance(node, exp.Cast):
+        is_safe = isinstance(node, exp.TryCast) or isinstance(node.this, exp.Literal) or node.to.is_type("text")
+        return not is_safe
+    if isinstance(node, exp.Neg):
+        return not isinstance(node.this, exp.Literal)
+    return isinstance(node, (exp.Bracket, exp.Div, exp.IntDiv, exp.Mod, exp.Add, exp.Sub, exp.Mul))

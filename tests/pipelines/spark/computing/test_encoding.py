@@ -58,7 +58,7 @@ def as_rows(frame: DataFrame, *, is_many: bool) -> tuple[Frame, Rows]:
 
 def records_of(frame: Frame, encoded: Encoded) -> list[Any]:
     column = F.col(frame.add("out", encoded.records))
-    each = F.explode(column) if encoded.is_many else column
+    each = F.explode(column) if encoded.rows.is_many else column
     return sorted(frame.frame.select(each.alias("it")).where("it is not null").select("it.*").collect(), key=repr)
 
 

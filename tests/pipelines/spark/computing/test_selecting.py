@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.pipelines.spark.computing.frames import REJECTED
-from odradek.pipelines.spark.computing.row_errors import REASON, may_fail
+from odradek.pipelines.spark.computing.row_errors import REASON
 from odradek.pipelines.spark.computing.rows import NotCompilable, Rows
 from odradek.pipelines.spark.computing.selecting import over_rows
-from odradek.pipelines.sql.text import parse_expression
 from tests.pipelines.spark.computing.two_ways import as_columns, assert_same, assert_same_row_by_row
 
 if TYPE_CHECKING:
@@ -158,13 +157,6 @@ def test_expressions_of_the_definition_name_columns_of_the_rows() -> None:
     for text in ("m + 1", "id, n", "filter(n, e -> e > x)"):
         with pytest.raises(NotCompilable):
             over_rows(text, rows)
-
-
-def test_what_may_fail_for_a_row() -> None:
-    failing = ["a[0]", "1 / a", "cast(a as int)", "a::date", "-a", "int(a)", "transform(a, e -> e % 2)", "to_date(a)"]
-    safe = ["a", "-1", "try_cast(a as int)", "cast(a as string)", "get(a, 0)", "date '2026-01-01'", "a || b", "a.b = 1"]
-    assert [may_fail(parse_expression(each)) for each in failing] == [True] * len(failing)
-    assert [may_fail(parse_expression(each)) for each in safe] == [False] * len(safe)
 
 
 NUMBERS = ["id", "X", "r.x", "`id`", "meter.deep.x", "list[0]", "tags['a']", "tags.a", "price", "1", "2.5", "-3L"]

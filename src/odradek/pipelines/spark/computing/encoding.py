@@ -17,9 +17,10 @@ from odradek.pipelines.letters.letter import (
     TOPIC_HEADER,
 )
 from odradek.pipelines.spark.computing.frames import PLACE_FIELDS, REJECTED, visible_names
-from odradek.pipelines.spark.computing.row_errors import computed_rows, may_fail
+from odradek.pipelines.spark.computing.row_errors import computed_rows
 from odradek.pipelines.spark.computing.rows import Rows, literal, struct_of, text_of
 from odradek.pipelines.spark.computing.selecting import over_rows
+from odradek.pipelines.sql.functions import may_fail
 from odradek.pipelines.sql.text import parse_expression
 
 if TYPE_CHECKING:
@@ -35,10 +36,10 @@ NO_BYTES = "cast(null as binary)"
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """The records of rows, a struct or an array of structs, and the rows of which a record cannot be computed."""
+    """The records of rows, and the rows of which a record cannot be computed."""
 
-    records: str
-    is_many: bool
+    records: str  # a struct, or an array of structs
+    rows: Rows
     refused: Rows | None = None
 
 
@@ -67,7 +68,7 @@ def topic_record(frame: Frame, pipeline: Pipeline, end: str, target: TopicTarget
         "value": value,
         "headers": _headers([(ID_HEADER, _identity(place, parts)), *named.items()]),
     }
-    return Encoded(made.mapped(struct_of(record)), made.is_many, refused)
+    return Encoded(made.mapped(struct_of(record)), made, refused)
 
 
 def dead_letter(frame: Frame, pipeline: Pipeline, place: str, refused: Rows) -> Encoded:
@@ -97,7 +98,7 @@ def dead_letter(frame: Frame, pipeline: Pipeline, place: str, refused: Rows) -> 
         "value": value,
         "headers": f"concat({_headers(headers.items())}, {own})",
     }
-    return Encoded(refused.mapped(struct_of(record)), refused.is_many)
+    return Encoded(refused.mapped(struct_of(record)), refused)
 
 
 def _with_fields(

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.spark.computing.counts import Count, Kind
 from odradek.pipelines.spark.computing.frames import PLACE_FIELDS, REJECTED, quoted
-from odradek.pipelines.spark.computing.row_errors import IT, may_fail, register_try, tried
+from odradek.pipelines.spark.computing.row_errors import IT, register_try, tried
 from odradek.pipelines.spark.computing.rows import ROW, all_of, literal, struct_of, text_of
 from odradek.pipelines.spark.computing.selecting import over_rows
 from odradek.pipelines.spark.expectations import STOPS
+from odradek.pipelines.sql.functions import may_fail
 from odradek.pipelines.sql.text import parse_expression
 
 if TYPE_CHECKING:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 from py4j.java_gateway import get_java_class
 from py4j.protocol import Py4JError
 
+from odradek.pipelines.planning.plan import CANNOT_COMPUTE
 from odradek.pipelines.spark.computing.frames import REJECTED, quoted
 from odradek.pipelines.spark.computing.rows import ROW, Rows, all_of, literal, struct_of, text_of
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.private_names import private
-from odradek.pipelines.sql.functions import MAY_FAIL
-from odradek.pipelines.sql.text import exp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,32 +28,11 @@ if TYPE_CHECKING:
 TRY = "try_eval"
 INDEX = "__index"  # the lambda variable for the index of an element
 IT = "it"  # the field with the value of an expression that could be computed
-REASON = "cannot be computed: a cast, an index, a division or another value of the row"
-FAILING = ("Bracket", "Div", "IntDiv", "Mod", "Add", "Sub", "Mul")
+REASON = f"{CANNOT_COMPUTE}: a cast, an index, a division or another value of the row"
 
 
 class RowErrorsUncatchable(PipelineError):
     """Spark has changed a private name, so that a row could stop the query."""
-
-
-def may_fail(tree: exp.Expr) -> bool:
-    """Whether Spark may raise an error for the values of a row."""
-    return any(map(_may_fail, tree.walk()))
-
-
-def _may_fail(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower() in MAY_FAIL
-    if isinstance(node, exp.Cast):
-        return not isinstance(node, exp.TryCast) and not _is_constant(node.this) and not node.to.is_type("text")
-    if isinstance(node, exp.Neg):
-        return not _is_constant(node.this)
-    return isinstance(node, tuple(getattr(exp, each) for each in FAILING))
-
-
-def _is_constant(node: exp.Expr) -> bool:
-    """A constant fails before the first row, or never."""
-    return isinstance(node, exp.Literal)
 
 
 def tried(value: str, *, is_in_lambda: bool) -> str:

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.computing.frames import RECORD_NAMES, quoted
-from odradek.pipelines.spark.computing.row_errors import INDEX, IT, may_fail, refused_rows, try_rows
+from odradek.pipelines.spark.computing.row_errors import INDEX, IT, refused_rows, try_rows
 from odradek.pipelines.spark.computing.rows import (
     ALWAYS,
     ROW,
@@ -24,7 +24,7 @@ from odradek.pipelines.spark.computing.rows import (
 )
 from odradek.pipelines.spark.failures import plain_message
 from odradek.pipelines.sql.columns import Columns
-from odradek.pipelines.sql.functions import Kind, kind_of
+from odradek.pipelines.sql.functions import Kind, kind_of, may_fail
 from odradek.pipelines.sql.query import Query
 from odradek.pipelines.sql.splicing import with_paths, with_tables
 from odradek.pipelines.sql.text import LITERAL_FUNCTIONS, exp

@@ -1,0 +1,194 @@
+"""A row program writes what the other way of compiling a flow writes, and counts the same."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.places import Problems
+from odradek.pipelines.planning.flows import split_flows
+from odradek.pipelines.planning.plan import CANNOT_COMPUTE
+from odradek.pipelines.planning.rules import checked_plan
+from odradek.pipelines.spark.computing.row_program import RowProgram, row_program
+from odradek.pipelines.spark.one_pass.passing import Pass, whole_pass
+from odradek.pipelines.spark.record_files import RECORD_DDL
+from tests.pipelines.definition.definitions import sound
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.planning.plan import Flow, Plan
+
+pytestmark = pytest.mark.spark
+
+SOURCES = """
+pipeline: p
+bootstrap_servers: nowhere:1
+dead_letters: letters
+warehouse: sqlite:///w.db
+sources:
+  readings:
+    topic: in
+    schema: "id BIGINT, n BIGINT, name STRING, at TIMESTAMP, list ARRAY<BIGINT>"
+    columns: {twice: n * 2, source: "concat(_topic, _partition)"}
+"""
+STEPS = {
+    "all": "sinks: {out: {from: readings, topic: out, key: id}}\n",
+    "chain": """
+steps:
+  known:
+    sql: select id, n, upper(name) as name, twice from readings where n is not null
+    expect:
+      known: {check: id <> 41, otherwise: quarantine}
+      small: {check: n < 42, otherwise: drop}
+      named: {check: name <> '', otherwise: warn}
+  few: {sql: "select k.id, k.n + 1 as more, name from known k where k.n > 1"}
+sinks:
+  known: {from: known, topic: out, key: id, headers: {n: n}}
+  few: {from: few, topic: few, value: [id, more]}
+  stored: {from: few, table: few}
+""",
+    "several rows": """
+steps:
+  each:
+    sql: select id, name, item from readings lateral view explode(list) t as item
+    expect: {positive: {check: item > 0, otherwise: quarantine}}
+sinks: {each: {from: each, topic: out, key: id}}
+""",
+}
+VALUES: list[Any] = [
+    {"id": 1, "n": 2, "name": "a", "at": "2026-01-31T23:59:01Z", "list": [1, -2, 3]},
+    {"id": 41, "n": 50, "name": ""},
+    {"id": 41, "n": 3, "name": "it's", "list": []},
+    {"id": 5, "n": 45},
+    {"id": 6, "list": [0]},
+    {"id": "text"},
+    "not JSON",
+    None,
+]
+
+
+def records(spark: SparkSession) -> DataFrame:
+    values = [None if each is None else json.dumps(each).encode() for each in VALUES]
+    rows = [(b"key", value, "in", 0, offset, None, 0, None) for offset, value in enumerate(values)]
+    return spark.createDataFrame(rows, RECORD_DDL).coalesce(1)
+
+
+def plan_of(pipeline: Pipeline) -> Plan:
+    problems = Problems()
+    plan = checked_plan(pipeline, problems)
+    assert not problems.errors, str(problems.errors[0])
+    return plan
+
+
+def programs(pipeline: Pipeline, raw: DataFrame) -> list[RowProgram]:
+    plan = plan_of(pipeline)
+    assert all(each.is_row_program for each in plan.flows)
+    return [row_program(plan, each, raw) for each in plan.flows]
+
+
+def written(made: RowProgram | Pass) -> tuple[list[str], dict[str, list[str]]]:
+    frame = made.observed()
+    found = [row for _producer, each in made.records_in(frame) for row in each.collect()]
+    tables = {name: sorted(map(repr, made.rows(frame, name).collect())) for name in made.tables}
+    return sorted(map(repr, found)), tables
+
+
+def counted(made: RowProgram | Pass) -> dict[str, int]:
+    return made.frame.selectExpr(*(f"{each.aggregate} as `{each.name}`" for each in made.counts)).collect()[0].asDict()
+
+
+@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
+def test_records_and_rows_are_those_of_one_pass(spark: SparkSession, steps: str) -> None:
+    pipeline, raw = sound(SOURCES + steps), records(spark)
+    (flow,) = split_flows(pipeline, build_graph(pipeline))
+    (program,) = programs(pipeline, raw)
+    one_pass = whole_pass(pipeline, flow, raw)
+    assert written(program) == written(one_pass)
+    assert (program.is_direct, program.can_fail) == (one_pass.is_direct, one_pass.can_fail)
+    counts = {name: rows for name, rows in counted(program).items() if CANNOT_COMPUTE not in name}
+    assert sorted(counts.values()) == sorted(counted(one_pass).values())
+
+
+def letters_of(program: RowProgram) -> list[tuple[str, str, int]]:
+    """The step, the reason and the id of each dead letter."""
+    ((_producer, frame),) = program.records_in(program.observed())
+    found = [row for row in frame.collect() if row.topic == "letters"]
+    return sorted(
+        (row.headers[2].value.decode(), row.headers[0].value.decode().partition(":")[0], json.loads(row.value)["id"])
+        for row in found
+    )
+
+
+def test_values_that_cannot_be_computed_are_dead_letters(spark: SparkSession) -> None:
+    pipeline = sound(
+        """
+pipeline: p
+bootstrap_servers: nowhere:1
+dead_letters: letters
+sources: {readings: {topic: in, schema: "id BIGINT, n BIGINT, name STRING", columns: {part: "split(name, '-')[1]"}}}
+steps: {shares: {sql: "select id, 100 / n as share, part from readings where n < 10"}}
+sinks: {out: {from: shares, topic: out, key: cast(part as int), value: [id, share]}}
+"""
+    )
+    values = [(1, 5, "a-1"), (2, 0, "a-2"), (3, 5, "a-b"), (4, 5, "a"), (5, 20, "a-5")]
+    given = [json.dumps({"id": key, "n": n, "name": name}).encode() for key, n, name in values]
+    rows = [(None, value, "in", 0, offset, None, 0, None) for offset, value in enumerate(given)]
+    (program,) = programs(pipeline, spark.createDataFrame(rows, RECORD_DDL).coalesce(1))
+    assert letters_of(program) == [
+        ("out", CANNOT_COMPUTE, 3),
+        ("readings", CANNOT_COMPUTE, 4),
+        ("shares", CANNOT_COMPUTE, 2),
+    ]
+    ((_producer, frame),) = program.records_in(program.observed())
+    assert [row.value for row in frame.collect() if row.topic == "out"] == [b'{"id":1,"share":20.0}']
+    assert counted(program) == {
+        "refused readings": 1,
+        f"unmet shares: {CANNOT_COMPUTE}": 1,
+        f"unmet out: {CANNOT_COMPUTE}": 1,
+        "written out": 1,
+    }
+
+
+def test_a_record_without_event_time_is_a_dead_letter(spark: SparkSession) -> None:
+    pipeline = sound(
+        """
+pipeline: p
+bootstrap_servers: nowhere:1
+dead_letters: letters
+sources: {readings: {topic: in, schema: "id BIGINT, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}}
+sinks: {out: {from: readings, topic: out, key: id}}
+"""
+    )
+    given = [b'{"id": 1, "at": "2026-01-31T23:59:01Z"}', b'{"id": 2}']
+    rows = [(None, value, "in", 0, offset, None, 0, None) for offset, value in enumerate(given)]
+    (program,) = programs(pipeline, spark.createDataFrame(rows, RECORD_DDL))
+    assert letters_of(program) == [("readings", "no event time", 2)]
+
+
+def test_rows_that_are_not_of_a_topic_are_checked_and_written(spark: SparkSession) -> None:
+    pipeline = sound(
+        SOURCES
+        + """
+steps:
+  totals:
+    from: readings
+    aggregate: {n: sum(n)}
+    by: [id]
+    expect: {some: {check: n > 2, otherwise: quarantine}}
+  more: {sql: "select id, n + 1 as n from totals"}
+sinks: {out: {from: more, topic: out, mode: update, key: id}}
+"""
+    )
+    plan = plan_of(pipeline)
+    flow: Flow = next(each for each in plan.flows if each.root == "totals")
+    rows = spark.sql("select * from values (1, 2), (2, 3), (3, null) as t(id, n)")
+    program = row_program(plan, flow, rows)
+    found = sorted(
+        (row.topic, row.value) for _, frame in program.records_in(program.observed()) for row in frame.collect()
+    )
+    assert found == [("letters", b'{"id":1,"n":2}'), ("letters", b'{"id":3}'), ("out", b'{"id":2,"n":4}')]
