@@ -24,8 +24,6 @@ from odradek.pipelines.planning.plan import End, EndMode, GroupSql, PairSql, Pla
 from odradek.pipelines.sql.query import Join as JoinWord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from odradek.pipelines.planning.plan import Path
 
 
@@ -108,6 +106,11 @@ NEEDS: dict[Construct, Needs] = {
     Construct.HISTORY: Needs(exact_key=True, rows_or_final=True),
 }
 NOTHING = Needs()
+OTHERS = {
+    UnionSql: Construct.UNION_ALL,
+    Join: Construct.TABLE_JOIN,
+    PythonFunction: Construct.PYTHON_ROWS,
+}
 
 
 def needs_of(construct: Construct) -> Needs:
@@ -120,86 +123,65 @@ def constructs_of(plan: Plan) -> Counter[Construct]:
     return found + Counter(each for end in plan.ends for each in of_end(plan, end))
 
 
-def of_table(plan: Plan, table: Table) -> Iterator[Construct]:
+def of_table(plan: Plan, table: Table) -> list[Construct]:
     """What a table is. Static tables need nothing."""
     made = table.made_by
-    if isinstance(made, StaticSql):
-        yield Construct.STATIC_SQL
     if not table.path.is_stream or isinstance(made, Source):
-        return
-    yield from [Construct.HIDDEN] * table.is_hidden
-    yield from [Construct.CHECK] * any(not each.is_implicit for each in table.checks)
+        return [Construct.STATIC_SQL] if isinstance(made, StaticSql) else []
+    found = {Construct.HIDDEN: table.is_hidden, Construct.CHECK: any(not each.is_implicit for each in table.checks)}
     match made:
-        case RowSql():
-            yield from _of_rows(made)
-        case UnionSql():
-            yield Construct.UNION_ALL
-        case GroupSql():
-            yield from _of_groups(made, plan.path(made.shape.stream))
-        case Aggregation():
-            yield from _of_aggregation(made, plan.path(made.input))
-        case PairSql():
-            yield Construct.STREAM_JOIN_SQL
-            yield from [Construct.OUTER_STREAM_JOIN] * (made.shape.how is not JoinWord.INNER)
+        case RowSql(query=query):
+            found |= {
+                Construct.SELECT: True,
+                Construct.WHERE: query.where is not None,
+                Construct.LOOK_UP: bool(query.subqueries),
+                Construct.TABLE_JOIN: len(query.tables) > 1 and made.pairs is None,
+                Construct.GENERATOR: made.makes_several,
+            }
+        case GroupSql(shape=shape):
+            is_distinct = any(each.name == "count" and each.is_distinct for each in shape.aggregates)
+            found |= {Construct.GROUP_SQL: True, Construct.HAVING: bool(shape.having)}
+            found |= {Construct.COUNT_DISTINCT: is_distinct}
+            if shape.window is not None:
+                is_session = shape.window.function == "session_window"
+                found |= _of_window(plan.path(shape.stream), is_session, len(shape.window.lengths) > 1)
+        case Aggregation(window=window):
+            found |= {Construct.GROUP: True}
+            if window is not None:
+                is_sliding = window.slide not in {None, window.size}
+                found |= _of_window(plan.path(made.input), window.gap is not None, is_sliding)
+        case PairSql(shape=pairs):
+            found |= {Construct.STREAM_JOIN_SQL: True, Construct.OUTER_STREAM_JOIN: pairs.how is not JoinWord.INNER}
         case StreamJoin():
-            yield Construct.FOREVER if made.within is None else Construct.STREAM_JOIN
-            yield from [Construct.OUTER_STREAM_JOIN] * (made.how is not StreamJoinKind.INNER)
+            found |= {Construct.FOREVER if made.within is None else Construct.STREAM_JOIN: True}
+            found |= {Construct.OUTER_STREAM_JOIN: made.how is not StreamJoinKind.INNER}
         case Deduplication():
-            yield Construct.DEDUPLICATE if made.within is None else Construct.DEDUPLICATE_WITHIN
+            found |= {Construct.DEDUPLICATE if made.within is None else Construct.DEDUPLICATE_WITHIN: True}
         case KeyedState():
-            yield Construct.STATE_EVENT if made.clock is StateClock.EVENT else Construct.STATE
-        case Join() | PythonFunction():
-            yield Construct.TABLE_JOIN if isinstance(made, Join) else Construct.PYTHON_ROWS
+            found |= {Construct.STATE_EVENT if made.clock is StateClock.EVENT else Construct.STATE: True}
+        case UnionSql() | Join() | PythonFunction():
+            found |= {OTHERS[type(made)]: True}
+    return [each for each, is_there in found.items() if is_there]
 
 
-def _of_rows(made: RowSql) -> Iterator[Construct]:
-    query = made.query
-    yield Construct.SELECT
-    yield from [Construct.WHERE] * (query.where is not None)
-    yield from [Construct.LOOK_UP] * bool(query.subqueries)
-    yield from [Construct.TABLE_JOIN] * (len(query.tables) > 1 and made.pairs is None)
-    yield from [Construct.GENERATOR] * made.makes_several
+def _of_window(before: Path, is_session: bool, is_sliding: bool) -> dict[Construct, bool]:
+    kind = Construct.SESSION if is_session else Construct.SLIDING_WINDOW if is_sliding else Construct.WINDOW
+    return {kind: True, Construct.WINDOW_BEHIND_WINDOW: before.groups is not None}
 
 
-def _of_groups(made: GroupSql, before: Path) -> Iterator[Construct]:
-    yield Construct.GROUP_SQL
-    yield from [Construct.HAVING] * (made.shape.having is not None)
-    yield from [Construct.COUNT_DISTINCT] * any(
-        each.name == "count" and each.is_distinct for each in made.shape.aggregates
-    )
-    if made.shape.window is not None:
-        is_session = made.shape.window.function == "session_window"
-        yield from _of_window(before, is_session=is_session, is_sliding=len(made.shape.window.lengths) > 1)
-
-
-def _of_aggregation(made: Aggregation, before: Path) -> Iterator[Construct]:
-    yield Construct.GROUP
-    if made.window is not None:
-        is_sliding = made.window.slide not in {None, made.window.size}
-        yield from _of_window(before, is_session=made.window.gap is not None, is_sliding=is_sliding)
-
-
-def _of_window(before: Path, *, is_session: bool, is_sliding: bool) -> Iterator[Construct]:
-    yield Construct.SESSION if is_session else Construct.SLIDING_WINDOW if is_sliding else Construct.WINDOW
-    yield from [Construct.WINDOW_BEHIND_WINDOW] * (before.groups is not None)
-
-
-def of_end(plan: Plan, end: End) -> Iterator[Construct]:
+def of_end(plan: Plan, end: End) -> list[Construct]:
     """What an end is. A keyed end of groups is keyed by them."""
-    path = plan.path(end.input)
+    path, target = plan.path(end.input), end.target
     if not path.is_stream:
-        return
-    match end.mode:
-        case EndMode.UPDATE:
-            yield Construct.UPDATE
-        case EndMode.KEYED if path.groups is not None:
-            yield Construct.KEYED_CURRENT if path.can_change else Construct.KEYED_FINAL
-        case EndMode.KEYED:
-            yield Construct.KEYED_BY_ORDER if end.order_by else Construct.KEYED_BY_ARRIVAL
-        case EndMode.CHANGES:
-            target = end.target
-            changes = target.changes if isinstance(target, TableTarget | LakehouseTarget) else None
-            yield Construct.HISTORY if changes is not None and changes.keeps_history else Construct.CHANGES
-        case _:
-            is_deleting = isinstance(end.target, TopicTarget) and end.target.deletes is not None
-            yield Construct.TOMBSTONES if is_deleting else Construct.APPEND
+        return []
+    if end.mode is EndMode.UPDATE:
+        return [Construct.UPDATE]
+    if end.mode is EndMode.CHANGES:
+        changes = target.changes if isinstance(target, TableTarget | LakehouseTarget) else None
+        return [Construct.HISTORY if changes is not None and changes.keeps_history else Construct.CHANGES]
+    if end.mode is EndMode.KEYED and path.groups is not None:
+        return [Construct.KEYED_CURRENT if path.can_change else Construct.KEYED_FINAL]
+    if end.mode is EndMode.KEYED:
+        return [Construct.KEYED_BY_ORDER if end.order_by else Construct.KEYED_BY_ARRIVAL]
+    is_deleting = isinstance(target, TopicTarget) and target.deletes is not None
+    return [Construct.TOMBSTONES if is_deleting else Construct.APPEND]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.column_types import Primitive
 from odradek.pipelines.definition.model import RECORD_COLUMNS, Source, TopicOrigin
 from odradek.pipelines.definition.operations import (
     Aggregation,
@@ -15,7 +16,7 @@ from odradek.pipelines.definition.operations import (
     StreamJoin,
 )
 from odradek.pipelines.definition.vocabulary import StreamJoinKind
-from odradek.pipelines.planning.plan import LEFT, RIGHT, GroupSql, PairSql, Path, RowSql, Table, UnionSql
+from odradek.pipelines.planning.plan import LEFT, RIGHT, GroupSql, PairSql, Path, Plan, RowSql, Table, UnionSql
 from odradek.pipelines.sql.query import Item, Query
 from odradek.pipelines.sql.query import Join as JoinWord
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Watermark
 
 RECORD_COLUMN_NAMES = frozenset(each.name for each in RECORD_COLUMNS)
+TIMESTAMP = Primitive("TIMESTAMP")
 STATIC = Path()
 
 
@@ -236,3 +238,11 @@ def _of_python(table: Table, made: PythonFunction, streams: Sequence[Table]) -> 
     times = {(each.path.event_time or "").lower() for each in streams}
     declared = {each.name.lower() for each in made.columns or ()}
     return path if len(times) == 1 and times <= declared else _without_time(path, table.name)
+
+
+def time_column(plan: Plan, name: str, *key: str) -> str:
+    """A column of a table that may be its event time; behind a key, one that may be the order of its rows."""
+    path, columns = plan.path(name), plan.table(name).columns
+    types = {} if columns is None else columns.without((*RECORD_COLUMN_NAMES, *key)).types
+    times = [each for each, kind in types.items() if kind == TIMESTAMP]
+    return path.event_time or next(iter(times or (types if key else ())), "at")

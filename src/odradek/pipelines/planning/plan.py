@@ -17,14 +17,7 @@ from odradek.pipelines.sql.text import position
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline, Places, Sink, Target, View
-    from odradek.pipelines.definition.operations import (
-        Aggregation,
-        Deduplication,
-        Join,
-        KeyedState,
-        PythonFunction,
-        StreamJoin,
-    )
+    from odradek.pipelines.definition.operations import Operation
     from odradek.pipelines.definition.vocabulary import Otherwise
     from odradek.pipelines.sql.blocks import Part
     from odradek.pipelines.sql.columns import Columns
@@ -108,20 +101,8 @@ class Unplanned:
 
 if TYPE_CHECKING:
     MadeBy = (
-        Source
-        | Aggregation
-        | Deduplication
-        | Join
-        | StreamJoin
-        | KeyedState
-        | PythonFunction
-        | RowSql
-        | UnionSql
-        | GroupSql
-        | PairSql
-        | StaticSql
-        | Unplanned
-    )
+        Source | Operation | RowSql | UnionSql | GroupSql | PairSql | StaticSql | Unplanned
+    )  # SQL is one of the six
 
 
 class OutputMode(StrEnum):
@@ -229,6 +210,10 @@ class Plan:
 
     def table(self, name: str) -> Table:
         return self.tables[name.lower()]
+
+    def shown(self, name: str) -> str:
+        """The name that users know: that of the declaration that a table is part of."""
+        return self.table(name).owner.name
 
     def path(self, name: str) -> Path:
         return self.table(name).path

@@ -5,23 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
-from odradek.pipelines.definition.model import LakehouseTarget, Step, TableTarget
+from odradek.pipelines.definition.model import LakehouseTarget, TableTarget
 from odradek.pipelines.definition.operations import (
     Aggregation,
     Deduplication,
     Join,
     KeyedState,
-    PythonFunction,
     StreamJoin,
 )
-from odradek.pipelines.definition.vocabulary import Otherwise, StateOrder, StreamJoinKind
+from odradek.pipelines.definition.vocabulary import Otherwise, StateOrder
 from odradek.pipelines.planning.constructs import needs_of, of_end, of_table
 from odradek.pipelines.planning.determinism import determinism, uncaught
-from odradek.pipelines.planning.paths import RECORD_COLUMN_NAMES
+from odradek.pipelines.planning.paths import RECORD_COLUMN_NAMES, time_column
 from odradek.pipelines.planning.plan import (
     EndMode,
     GroupSql,
-    PairSql,
     Plan,
     RowSql,
     StaticSql,
@@ -33,19 +31,18 @@ from odradek.pipelines.planning.plan import (
 from odradek.pipelines.planning.splitting import with_flows
 from odradek.pipelines.planning.tables import make_plan
 from odradek.pipelines.planning.targets import realtime, targets
+from odradek.pipelines.planning.time_rules import event_times, joins
 from odradek.pipelines.planning.verdicts import SPREADING, Code, Refusal
 from odradek.pipelines.planning.written import check_names
-from odradek.pipelines.sql.query import Join as JoinWord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from odradek.pipelines.definition.column_types import ColumnType
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.definition.places import Place, Problems
+    from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.planning.plan import End, Path
 
-TIMESTAMP = Primitive("TIMESTAMP")
 INEXACT = frozenset((Primitive("FLOAT"), Primitive("DOUBLE")))
 THROUGH_A_TOPIC = "write the groups to a topic (mode: update), and read that in another pipeline"
 
@@ -126,195 +123,13 @@ def static_sides(plan: Plan) -> Iterator[Refusal]:
             yield Refusal(Code.STATIC_ROWS_AGAIN, end, place_of(end, "from"), message, example)
 
 
-def joins(plan: Plan) -> Iterator[Refusal]:
-    """Joins of streams have equal keys, two watermarks, and event times that are bounded by each other."""
-    for table in plan.tables.values():
-        made = table.made_by
-        if isinstance(made, StreamJoin):
-            yield from _declared_join(plan, table, made)
-        elif isinstance(made, PairSql):
-            yield from _join_in_sql(plan, table, made)
-
-
-def _declared_join(plan: Plan, table: Table, made: StreamJoin) -> Iterator[Refusal]:
-    if made.within is None:
-        if made.how is not StreamJoinKind.INNER:
-            message = f"the {made.how} join of {table.described} keeps rows without a match, and waits for one forever"
-            yield Refusal(
-                Code.JOIN_WITHOUT_BOUND, table, table.place("join", "within"), message, "write within: 1 hour"
-            )
-        return
-    sides = {made.input: table.place("from"), made.stream: table.place("join", "stream")}
-    yield from _watermarks(plan, table, sides)
-    times = [(plan.path(name).event_time or "").lower() for name in (made.input, made.stream)]
-    yield from _half_times(table, [(key, key) for key in made.on], times, table.place("join", "on"))
-
-
-def _join_in_sql(plan: Plan, table: Table, made: PairSql) -> Iterator[Refusal]:
-    shape = made.shape
-    left, right = shape.left, shape.right
-    place = table.place_in_sql(right.span[0])
-    names = f"the join of '{left.alias}' and '{right.alias}'"
-    if shape.how in {JoinWord.SEMI, JoinWord.ANTI}:
-        message = f"{table.described} has a LEFT {shape.how.upper()} JOIN of two streams"
-        example = "write a LEFT JOIN, and behind it a filter: where other.id is null"
-        if shape.how is JoinWord.SEMI:
-            example = "write an inner join, and `deduplicate` behind it"
-        yield Refusal(Code.NOT_ROW_BY_ROW, table, place, message, example)
-        return
-    if not shape.keys:
-        message = f"{names} has no equality of their columns"
-        example = f"add one, such as {left.alias}.id = {right.alias}.id"
-        yield Refusal(Code.JOIN_WITHOUT_KEY, table, place, message, example)
-    sides = {each.table: table.place_in_sql(each.span[0]) for each in (left, right)}
-    missing = list(_watermarks(plan, table, sides))
-    yield from missing
-    if missing:
-        return
-    times = [plan.path(each.table).event_time or "" for each in (left, right)]
-    written = [f"{side.alias}.{time}" for side, time in zip((left, right), times, strict=True)]
-    if shape.low is None or shape.high is None:
-        message = f"{names} does not bound the event times '{written[0]}' and '{written[1]}' by each other"
-        example = f"add {written[1]} between {written[0]} - interval 1 hour and {written[0]} + interval 1 hour"
-        yield Refusal(Code.JOIN_WITHOUT_BOUND, table, place, message, example)
-    if shape.how is not JoinWord.INNER and shape.residual:
-        text = " and ".join(made.query.text(each) for each in shape.residual)
-        message = (
-            f"the {shape.how.upper()} join of streams has a further condition, {text}: only inner joins filter pairs"
-        )
-        example = "write the condition into a step before the join, or behind it"
-        yield Refusal(Code.OUTER_JOIN_WITH_CONDITION, table, place, message, example)
-    yield from _half_times(table, shape.keys, [each.lower() for each in times], place)
-
-
-def _watermarks(plan: Plan, table: Table, sides: dict[str, Place]) -> Iterator[Refusal]:
-    for name, place in sides.items():
-        path = plan.path(name)
-        if not path.is_stream or path.event_time is not None:
-            continue
-        if path.lost_by is not None:
-            message = f"{table.described} joins by event time, and '{_shown(plan, name)}' has none: {_lost(plan, path)}"
-            yield Refusal(Code.NO_EVENT_TIME, table, place, message, _kept_by(plan, path))
-        else:
-            needed = f"the join of {table.described} needs a watermark on '{_shown(plan, name)}'"
-            message = f"{needed}, whose rows would be kept for ever"
-            example = _watermark_example(plan, name, _time_column(plan, name))
-            yield Refusal(Code.JOIN_WITHOUT_WATERMARK, table, place, message, example)
-
-
-def _half_times(table: Table, keys: Iterable[tuple[str, str]], times: list[str], place: Place) -> Iterator[Refusal]:
-    """A key that is the event time of one side alone would remove rows of both."""
-    for left, right in keys:
-        if (left.lower() == times[0]) != (right.lower() == times[1]):
-            reason = "which is event time of one side only: the watermark would remove rows of the other"
-            message = f"{table.described} joins by '{left}', {reason}"
-            example = f"join by a copy that is no event time: select {left} + interval 0 seconds as {left}_value"
-            yield Refusal(Code.JOIN_WITHOUT_BOUND, table, place, message, example)
-
-
-def event_times(plan: Plan) -> Iterator[Refusal]:
-    """What works by event time is behind one watermark, whose column it reads."""
-    for table in plan.tables.values():
-        paths = [plan.path(each) for each in table.inputs]
-        streams = [each for each in paths if each.is_stream]
-        if not streams:
-            continue
-        step, path = table.owner, streams[0]
-        if isinstance(step, Step) and step.watermark is not None and not table.is_hidden and path.watermark is not None:
-            first = plan.table(path.watermark).owner.name
-            message = f"{table.described} has a second watermark; its rows have that of '{first}'"
-            hint = "remove one of them: a path has one event time"
-            yield Refusal(Code.SECOND_WATERMARK, table, table.place("watermark"), message, hint)
-        if not any(needs_of(each).event_time for each in of_table(plan, table)):
-            continue
-        column, place = _window_column(table)
-        if path.event_time is None:
-            because = _lost(plan, path) if path.lost_by is not None else "no source before it has a watermark"
-            example = (
-                _kept_by(plan, path)
-                if path.lost_by is not None
-                else _watermark_example(plan, table.name, column or _time_column(plan, table.inputs[0]))
-            )
-            message = f"{table.described} needs event time, and {because}"
-            yield Refusal(Code.NO_EVENT_TIME, table, place, message, example)
-        elif column is not None and column.lower() != path.event_time.lower():
-            message = f"the window of {table.described} is over '{column}', and the event time is '{path.event_time}'"
-            example = f"use {path.event_time}, or name {column} in the watermark"
-            yield Refusal(Code.NO_EVENT_TIME, table, place, message, example)
-
-
-def _window_column(table: Table) -> tuple[str | None, Place]:
-    """The column of a window, and where it is written; of other operations their own place."""
-    made = table.made_by
-    if isinstance(made, Aggregation) and made.window is not None:
-        return made.window.column, table.place("window", "column")
-    if isinstance(made, GroupSql) and made.shape.window is not None:
-        window = made.shape.window
-        return window.time or "an expression", table.place_in_sql(window.span[0])
-    return None, table.place("deduplicate" if isinstance(made, Deduplication) else "state")
-
-
-def _lost(plan: Plan, path: Path) -> str:
-    """Why there is no event time: what lost it."""
-    table = plan.table(path.lost_by or "")
-    name, made = table.owner.name, table.made_by
-    match made:
-        case KeyedState():
-            return f"the rows of keyed state '{name}' have none"
-        case StreamJoin() if made.within is None:
-            return f"the pairs of '{name}' match at any time"
-        case StreamJoin() | PairSql():
-            return f"the pairs of the join '{name}' have none"
-        case PythonFunction():
-            return f"step '{name}' does not declare it"
-        case GroupSql() if made.shape.window is not None:
-            return f"step '{name}' does not select the end of its window"
-        case Aggregation() | GroupSql():
-            return f"the groups of '{name}' have none"
-        case UnionSql():
-            return f"the sides of '{name}' do not have it in one column"
-        case _:
-            return f"step '{name}' does not select it as it is"
-
-
-def _kept_by(plan: Plan, path: Path) -> str:
-    """What to write so that the event time is not lost."""
-    made = plan.table(path.lost_by or "").made_by
-    match made:
-        case GroupSql() if made.shape.window is not None:
-            return "select window.end, the event time of a window"
-        case Aggregation() | GroupSql():
-            return "group by a window of the event time"
-        case PythonFunction():
-            return "add its column to the schema of the step"
-        case UnionSql():
-            return "select the event times of all sides at one position"
-        case RowSql():
-            return "select its column, renamed or not"
-        case _:
-            return "write the rows to a topic, and read that in another pipeline"
-
-
-def _watermark_example(plan: Plan, name: str, column: str) -> str:
-    sources = [each.name for each in plan.streams if each.name in plan.upstream(name)]
-    return f"add watermark: {{column: {column}, delay: 10 minutes}} to source '{sources[0]}'"
-
-
-def _time_column(plan: Plan, name: str, *key: str) -> str:
-    """A column of a table that may be its event time; behind a key, one that may be the order of its rows."""
-    path, columns = plan.path(name), plan.table(name).columns
-    types = {} if columns is None else columns.without((*RECORD_COLUMN_NAMES, *key)).types
-    times = [each for each, kind in types.items() if kind == TIMESTAMP]
-    return path.event_time or next(iter(times or (types if key else ())), "at")
-
-
 def groups(plan: Plan) -> Iterator[Refusal]:
     """Groups are read while they change only where they are the only state before a keyed end or `mode: update`."""
     for table in plan.tables.values():
         needs_final = any(needs_of(each).rows_or_final for each in of_table(plan, table))
         open_groups = [path.never_final for path in map(plan.path, table.inputs) if path.never_final]
         if needs_final and open_groups:
-            name = _shown(plan, open_groups[0])
+            name = plan.shown(open_groups[0])
             message = f"{table.described} keeps state over the groups of '{name}', which never become final"
             example = f"group '{name}' by a window of its event time, or {THROUGH_A_TOPIC}"
             yield Refusal(Code.STATE_OVER_OPEN_GROUPS, table, table.place(), message, example)
@@ -328,32 +143,35 @@ def groups(plan: Plan) -> Iterator[Refusal]:
             yield Refusal(Code.FINAL_ONLY, table, table.place(), message, "add by: [user], whose sessions they are")
     for end in plan.ends:
         path = plan.path(end.input)
-        if path.is_stream and end.mode is EndMode.UPDATE and path.grouped_by is not None and not path.can_change:
-            yield _final_only(plan, end, path)
-        elif path.never_final and any(needs_of(each).rows_or_final for each in of_end(plan, end)):
+        is_update_of_final = end.mode is EndMode.UPDATE and path.grouped_by is not None and not path.can_change
+        needs_final = is_update_of_final or any(needs_of(each).rows_or_final for each in of_end(plan, end))
+        if path.never_final and needs_final:
             yield _never_final(plan, end, path)
+        elif is_update_of_final:
+            yield _final_only(plan, end, path)
 
 
 def _final_only(plan: Plan, end: End, path: Path) -> Refusal:
-    what = "sessions" if path.sessions else "groups"
-    name = _shown(plan, path.sessions or path.grouped_by or "")
-    because = "" if path.sessions else ", because they are not the only state"
-    message = f"{end.described} has mode: update, and the {what} of '{name}' are final when they are written{because}"
+    what, because = "sessions", ""
+    if path.sessions is None:
+        what, because = "groups", ": there is other state, UNION ALL or Python beside them"
+    name = plan.shown(path.sessions or path.grouped_by or "")
+    message = f"{end.described} has mode: update, and takes the {what} of '{name}' when they are final{because}"
     return Refusal(Code.FINAL_ONLY, end, place_of(end, "mode"), message, "remove mode: update")
 
 
 def _never_final(plan: Plan, end: End, path: Path) -> Refusal:
     grouping = plan.table(path.never_final or "")
-    time = _time_column(plan, grouping.inputs[0])
+    time, before = time_column(plan, grouping.inputs[0]), plan.shown(grouping.inputs[0])
     is_sql = isinstance(grouping.made_by, GroupSql)
     example = f"group by window({time}, '1 hour')" if is_sql else f"add window: {{column: {time}, size: 1 hour}}"
     writes = "writes final rows"
-    if end.mode is EndMode.KEYED and path.groups is None:
+    if end.mode in {EndMode.KEYED, EndMode.UPDATE} and path.groups is None:
         writes = "takes final rows behind UNION ALL and Python"
         example += f", or {THROUGH_A_TOPIC}"
-    elif end.mode is EndMode.KEYED:
+    elif end.mode in {EndMode.KEYED, EndMode.UPDATE}:
         writes = "takes final rows behind other state"
-        example += f", or write '{_shown(plan, grouping.inputs[0])}' to a topic, and group that in another pipeline"
+        example += f", or write '{before}' to a topic, and group that in another pipeline"
     elif end.mode is EndMode.CHANGES:
         example += ", or use key: in place of changes:"
     elif path.can_change:
@@ -388,7 +206,7 @@ def _group_key(plan: Plan, end: End) -> Iterator[Refusal]:
     is_whole = all(any(name.lower() in key for name in columns) for columns in groups)
     if is_whole and key <= known:
         return
-    name = _shown(plan, path.grouped_by or "")
+    name = plan.shown(path.grouped_by or "")
     place = place_of(end, "key")
     if not groups:
         message = f"{end.described} has a key, and '{name}' has one group of all rows"
@@ -427,8 +245,11 @@ def orders(plan: Plan) -> Iterator[Refusal]:
             if names is not None and names <= {each.lower() for each in made.key}:
                 continue
             message = f"{table.described} keeps the first row of a key, and {_no_order(plan, made.input)}"
-            listed = f"[{', '.join(columns.names)}]" if columns is not None else "all columns"
-            example = f"write key: {listed}, or use a table or view with key and order_by"
+            example = (
+                "use a table or view with key and order_by, or select columns in a step before, and name all of them"
+            )
+            if names is not None and columns is not None and not names & RECORD_COLUMN_NAMES:
+                example = f"write key: [{', '.join(columns.names)}], or use a table or view with key and order_by"
             yield Refusal(Code.NO_ORDER, table, table.place("deduplicate", "key"), message, example)
         elif made.order is not StateOrder.ANY:
             takes = f"the processor of {table.described} takes rows as they arrive"
@@ -441,8 +262,10 @@ def orders(plan: Plan) -> Iterator[Refusal]:
             continue
         keeps = f"{end.described} keeps the row of each {', '.join(end.key)} that arrived last"
         message = f"{keeps}, and {_no_order(plan, end.input)}"
-        column = _time_column(plan, end.input, *end.key)
+        column = time_column(plan, end.input, *end.key)
         example = f"add order_by: [{column}], columns that say which row is newer"
+        if isinstance(end.target, LakehouseTarget):
+            example = f"use changes: {{key: [{', '.join(end.key)}], sequence: {column}}}"
         yield Refusal(Code.NO_ORDER, end, place_of(end, "key"), message, example)
 
 
@@ -451,13 +274,8 @@ def _no_order(plan: Plan, name: str) -> str:
     upstream = [plan.table(each) for each in plan.upstream(name)]
     lost = next((each for each in upstream if each.path.is_stream and not each.path.is_ordered), None)
     if lost is None:
-        return f"the groups of '{_shown(plan, name)}' have none"
+        return f"the groups of '{plan.shown(name)}' have none"
     return f"the rows of {lost.described} have no order of arrival"
-
-
-def _shown(plan: Plan, name: str) -> str:
-    """The name of the declaration that a table is part of."""
-    return plan.table(name).owner.name
 
 
 RULES = (shapes, static_sides, joins, event_times, groups, keys, orders, determinism, uncaught, realtime, targets)

@@ -52,7 +52,7 @@ def _add(flows: dict[str, Flow], flow: Flow, *ends: End) -> None:
 
 def _flow_to(plan: Plan, name: str, mode: OutputMode) -> Flow:
     """The flow whose batches have the rows of a table: its root is the first table behind which none keeps state."""
-    upstream = [each for each in plan.upstream(name) if plan.is_stream(each)]
+    upstream = [each for each in plan.upstream(name) if plan.is_stream(each)] or [name]
     root = next(each for each in upstream if _can_be_root(plan, each, upstream))
     before = set(plan.upstream(root))
     after = tuple(each for each in upstream if each not in before)

@@ -45,7 +45,7 @@ from odradek.pipelines.sql.splicing import quoted
 from odradek.pipelines.sql.text import SqlError, parse_any, tables_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.operations import Operation
@@ -66,14 +66,14 @@ SINK_MODES = {
 def make_plan(pipeline: Pipeline, problems: Problems) -> Plan:
     """The plan, to which no rule has been applied. Names that are not declared, cycles and SQL that cannot be read are
     reported; what depends on them is left out."""
-    maker = _Maker()
+    maker = _Maker(problems)
     for source in pipeline.sources:
         maker.add(source.name, (), source, source)
     for step in _ordered(pipeline, problems):
         try:
             maker.add_step(step)
         except SqlError as error:
-            place = Table(step.name, (), step.operation, step).place_in_sql(error.offset)  # type: ignore[arg-type]  # SQL
+            place = Table(step.name, (), step.operation, step).place_in_sql(error.offset)
             problems.error(place, f"the SQL of step '{step.name}' cannot be read: {error.message}", error.hint, SQL)
     ends = [*_sink_ends(pipeline, maker), *_view_ends(pipeline, maker)]
     return Plan(pipeline, maker.tables, tuple(ends))
@@ -109,10 +109,12 @@ def _ordered(pipeline: Pipeline, problems: Problems) -> Iterator[Step]:
         inputs = inputs_of(step)
         for name, place in inputs:
             if name.lower() not in declared:
-                hint = suggestion(name, declared.values(), what="sources and steps") or "declare a source first"
-                message = f"step '{step.name}' reads '{name}', which is neither a source nor a step"
-                problems.error(place, message, hint, NAMES)
+                _report_unknown(f"step '{step.name}'", name, place, declared.values(), problems)
         waiting[step.name.lower()] = (step, {name.lower() for name, _ in inputs})
+    ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
+    for end in ends:
+        if end.input.lower() not in declared:
+            _report_unknown(f"'{end.name}'", end.input, place_of(end, "from"), declared.values(), problems)
     made = {each.name.lower() for each in pipeline.sources}
     while ready := [name for name, (_, inputs) in waiting.items() if inputs <= made]:
         for name in ready:
@@ -122,6 +124,11 @@ def _ordered(pipeline: Pipeline, problems: Problems) -> Iterator[Step]:
         if name in _reachable(read, {key: reads for key, (_, reads) in waiting.items()}):
             message = f"step '{step.name}' reads itself, directly or through other steps"
             problems.error(step.place, message, "change the input of one of them", NAMES)
+
+
+def _report_unknown(reader: str, name: str, place: Place, declared: Iterable[str], problems: Problems) -> None:
+    hint = suggestion(name, declared, what="sources and steps") or "declare a source first"
+    problems.error(place, f"{reader} reads '{name}', which is neither a source nor a step", hint, NAMES)
 
 
 def _reachable(names: set[str], inputs: Mapping[str, set[str]]) -> set[str]:
@@ -135,8 +142,9 @@ def _reachable(names: set[str], inputs: Mapping[str, set[str]]) -> set[str]:
 class _Maker:
     """Adds tables, each behind its inputs."""
 
-    def __init__(self) -> None:
+    def __init__(self, problems: Problems) -> None:
         self.tables: dict[str, Table] = {}
+        self._problems = problems
 
     def columns(self, name: str) -> Columns | None:
         found = self.tables.get(name.lower())
@@ -144,6 +152,10 @@ class _Maker:
 
     def add(self, name: str, inputs: tuple[str, ...], made_by: MadeBy, owner: Source | Step | View) -> None:
         """Adds a table. The watermark and the expectations of a declaration are those of the table with its name."""
+        taken = self.tables.get(name.lower())
+        if taken is not None and taken.is_hidden:
+            message = f"the name '{name}' is that of a hidden table of {taken.described}"
+            self._problems.error(owner.place, message, "choose another name", NAMES)
         read = [self.tables[each.lower()] for each in inputs]
         columns = columns_of(made_by, [each.columns for each in read], self.columns)
         table = Table(name, tuple(each.name for each in read), made_by, owner, columns)
