@@ -52,7 +52,7 @@ class Transform:
     on_run: OnRun
 
     def measure(self, rounds: range) -> Experiment:
-        from odradek.pipelines.spark.session import start_session  # noqa: PLC0415 - Spark is needed only here
+        from odradek.pipelines.spark.sessions.session import start_session  # noqa: PLC0415 - Spark is needed only here
 
         title, metrics = OTHERS[TRANSFORM]
         experiment = Experiment(TRANSFORM, title, list(metrics))
@@ -121,7 +121,7 @@ class Transform:
 def declared(session: "SparkSession", address: str, topics: Topics, folder: Path) -> None:
     from odradek.pipelines.definition.loading import load_yaml  # noqa: PLC0415
     from odradek.pipelines.spark.engines.standard import StandardEngine  # noqa: PLC0415
-    from odradek.pipelines.spark.topics import prepare_topics  # noqa: PLC0415
+    from odradek.pipelines.spark.writing.topics import prepare_topics  # noqa: PLC0415
 
     file = folder / "transform.yml"
     file.write_text(DEFINITION.format(schema=SCHEMA, **dataclasses.asdict(topics)))

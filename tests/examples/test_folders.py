@@ -18,7 +18,7 @@ from odradek.examples.live_view.loading import load_view
 from odradek.examples.simulator.loading import load_simulation
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
-from odradek.pipelines.trial.files import read_case_file
+from odradek.pipelines.trial.parsing import read_case_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from confluent_kafka import Producer
 
 from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.connector_choice import connector_of
-from odradek.pipelines.spark.session import start_session
-from odradek.pipelines.trial.files import read_case_file
+from odradek.pipelines.spark.sessions.session import start_session
+from odradek.pipelines.trial.parsing import read_case_file
 from odradek.pipelines.trial.running import run_file
 from odradek.testing import RunningBroker
 

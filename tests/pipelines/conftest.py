@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.spark.session import start_session
+from odradek.pipelines.spark.sessions.session import start_session
 from tests.pipelines.spark.stage import Stage
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from odradek.pipelines.spark.change_data import IS_DELETED
 from odradek.pipelines.spark.direct_queries import answer_directly
 from odradek.pipelines.spark.sinks.change_data import ChangeData
 from odradek.pipelines.spark.sinks.table_changes import TableChange
-from odradek.pipelines.spark.sinks.tables import drop_table, swap_tables
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse, reading
+from odradek.pipelines.spark.writing.table_swaps import drop_table, swap_tables
 
 NAMES = (
     "a'; drop table canary; --", 'a"; drop table canary; --', "a`b */ a /*", "%s %(x)s 100%", ":x a :b $1 ? {0}",

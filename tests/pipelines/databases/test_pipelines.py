@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.pipelines.spark.jdbc import DRIVERS, DriverMissing, driver_jar
+from odradek.pipelines.spark.reading.jdbc import DRIVERS, DriverMissing, driver_jar
 from odradek.pipelines.spark.sinks.warehouse import warehouse
 from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.warehouse_tables import read_table, table_names

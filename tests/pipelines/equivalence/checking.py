@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.spark.engines.running import LATE_WORKER
-from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from tests.pipelines.equivalence.cases import Aggregate, Deduplicate, StreamJoin, View
 from tests.pipelines.equivalence.definitions import definition_of
 from tests.pipelines.equivalence.oracle import Oracle

@@ -14,7 +14,7 @@ import yaml
 
 from odradek.pipelines.spark.engines import realtime
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine
-from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.equivalence.constructs import constructs_of
 from tests.pipelines.equivalence.definitions import definition_of, write_definition
 from tests.pipelines.equivalence.drawing import case_of, stateless_cases

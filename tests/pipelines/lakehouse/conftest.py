@@ -8,7 +8,7 @@ import pytest
 
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.spark.lakehouse_libraries import lakehouse_settings
-from odradek.pipelines.spark.session import start_session
+from odradek.pipelines.spark.sessions.session import start_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.sinks import lakehouse
 from odradek.pipelines.spark.sinks.lakehouse import table_of, write_lakehouse
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber
-from odradek.pipelines.spark.topics import Cluster
+from odradek.pipelines.spark.writing.topics import Cluster
 from tests.pipelines.spark.change_model import Change, batches_of, current_rows, history_rows
 from tests.pipelines.spark.stage import catch_up
 

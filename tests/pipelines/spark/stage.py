@@ -17,7 +17,7 @@ from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.clients.wire.connection import Connection
 from tests.clients.wire.waiting import await_topic
 

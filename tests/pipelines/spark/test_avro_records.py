@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from odradek.pipelines.definition.avro_schema import avro_columns
 from odradek.pipelines.definition.avro_writers import DeclaredSchemas
 from odradek.pipelines.definition.model import RecordSchema
-from odradek.pipelines.spark.avro_decoding import AvroFormat, compiled
-from odradek.pipelines.spark.avro_records import decode_avro
+from odradek.pipelines.spark.reading.avro import AvroFormat, compiled, decode_avro
 from tests.pipelines.definition.avro_evolutions import evolved_records
 from tests.pipelines.definition.test_avro_resolution import without_members
 

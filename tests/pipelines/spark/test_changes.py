@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from odradek.pipelines.spark.continuing import CheckpointRefused, continuing
 from odradek.pipelines.spark.rebuilding import Rebuilding, RebuildRefused, rebuild_views
-from odradek.pipelines.spark.sinks.tables import changing
-from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.writing.table_swaps import changing
+from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
 
 if TYPE_CHECKING:

@@ -14,10 +14,16 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from odradek.pipelines.definition.model import Pipeline, Start, TopicOrigin
 from odradek.pipelines.definition.places import Place
 from odradek.pipelines.definition.vocabulary import Delivery, StartAt
-from odradek.pipelines.spark import delivery
-from odradek.pipelines.spark.delivery import SplitsUnknown, count_splits
 from odradek.pipelines.spark.sources import MOST_IN_TRANSACTION, record_limit, start_options
-from odradek.pipelines.spark.topics import BrokersUnavailable, Cluster, SettingsRefused, TopicMissing, TopicRefused
+from odradek.pipelines.spark.writing import delivery
+from odradek.pipelines.spark.writing.delivery import SplitsUnknown, count_splits
+from odradek.pipelines.spark.writing.topics import (
+    BrokersUnavailable,
+    Cluster,
+    SettingsRefused,
+    TopicMissing,
+    TopicRefused,
+)
 from odradek.testing import broker
 
 if TYPE_CHECKING:
@@ -49,7 +55,7 @@ def test_what_brokers_refuse_is_reported_in_a_sentence(odradek_session_broker: R
 
 
 def test_brokers_that_are_away_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odradek.pipelines.spark.topics.TIMEOUT_S", 0.1)
+    monkeypatch.setattr("odradek.pipelines.spark.writing.topics.TIMEOUT_S", 0.1)
     with pytest.raises(BrokersUnavailable, match=f"no broker answers at {NOWHERE}"):
         Cluster(NOWHERE, {})
 

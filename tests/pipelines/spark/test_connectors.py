@@ -13,10 +13,10 @@ from odradek.pipelines.spark import connector as connector_module
 from odradek.pipelines.spark.connector import ConnectorMissing
 from odradek.pipelines.spark.connector_choice import choose_connector
 from odradek.pipelines.spark.engines.running import PipelineFailed
-from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.launching import RunCallbacks, RunOptions, run_pipeline
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sources import Range, read_once
-from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import Stage, renamed
 
 if TYPE_CHECKING:

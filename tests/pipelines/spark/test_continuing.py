@@ -14,9 +14,9 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.spark.continuing import CheckpointRefused, accept, fingerprints_of
-from odradek.pipelines.spark.session import ZONE as SESSION_ZONE
-from odradek.pipelines.spark.topics import Cluster
+from odradek.pipelines.spark.sessions.session import ZONE as SESSION_ZONE
 from odradek.pipelines.spark.watching import TopicEnds
+from odradek.pipelines.spark.writing.topics import Cluster
 from odradek.testing import RunningBroker
 
 if TYPE_CHECKING:

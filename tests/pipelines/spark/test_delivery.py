@@ -17,13 +17,13 @@ from confluent_kafka.admin import AdminClient
 
 from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.operating.backoff import Healing
-from odradek.pipelines.spark.delivery import SPLITS, marks_topic
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.healing import healing_of
+from odradek.pipelines.spark.sessions.failures import healing_of
 from odradek.pipelines.spark.sinks.warehouse import reading
-from odradek.pipelines.spark.topics import prepare_topics
-from odradek.pipelines.spark.transaction_check import TransactionsMissing
+from odradek.pipelines.spark.writing.delivery import SPLITS, marks_topic
+from odradek.pipelines.spark.writing.topics import prepare_topics
+from odradek.pipelines.spark.writing.transaction_check import TransactionsMissing
 from odradek.testing import RunningBroker
 from tests.pipelines.committed import committed_records
 from tests.pipelines.spark.stage import Stage, renamed

@@ -199,7 +199,7 @@ def test_views_and_tables_with_a_database_of_their_own_are_answered_from_it(url:
 
 
 def test_java_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from odradek.pipelines.spark.java import JavaMissing, require_java
+    from odradek.pipelines.spark.sessions.session import JavaMissing, require_java
 
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))

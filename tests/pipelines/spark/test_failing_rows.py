@@ -14,7 +14,7 @@ from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.spark.engines.running import FlowStopped, PipelineFailed, Running
 from odradek.pipelines.spark.expectations import ExpectationFailed
-from odradek.pipelines.spark.healing import healing_of
+from odradek.pipelines.spark.sessions.failures import healing_of
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline

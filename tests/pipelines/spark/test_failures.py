@@ -8,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import UnknownException
 
-from odradek.pipelines.spark.failures import LONGEST, plain_message, plain_text
+from odradek.pipelines.spark.sessions.failures import LONGEST, plain_message, plain_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,9 @@ import pytest
 from odradek.pipelines.definition.column_types import Primitive
 from odradek.pipelines.definition.model import Function
 from odradek.pipelines.definition.references import PythonReference
-from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.functions import user_function
-from odradek.pipelines.spark.python_references import load_reference
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.sessions.user_code import load_reference
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoints import DEFINITION, LOCK, START, Checkpoints
 from odradek.pipelines.operating.small_files import folder_of
 from odradek.pipelines.spark.continuing import CheckpointTaken, continuing
-from odradek.pipelines.spark.hadoop_files import HadoopFiles, StorageUnavailable
-from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles, StorageUnavailable
+from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
 
 if TYPE_CHECKING:

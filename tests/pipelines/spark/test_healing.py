@@ -10,12 +10,11 @@ from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.continuing import CheckpointRefused
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.expectations import ExpectationFailed
-from odradek.pipelines.spark.failures import PipelineError, SparkProcessEnded
-from odradek.pipelines.spark.healing import healing_of
-from odradek.pipelines.spark.java import JavaMissing
+from odradek.pipelines.spark.sessions.failures import PipelineError, SparkProcessEnded, healing_of
+from odradek.pipelines.spark.sessions.session import JavaMissing
 from odradek.pipelines.spark.sinks.table_changes import WarehouseRefused
 from odradek.pipelines.spark.sinks.warehouse import WarehouseUnavailable
-from odradek.pipelines.spark.topics import BrokersUnavailable
+from odradek.pipelines.spark.writing.topics import BrokersUnavailable
 
 EXPECTED = [
     (ExpectationFailed("rows"), Healing.NEVER),

@@ -23,7 +23,7 @@ from odradek.pipelines.spark.hidden_columns import (
 )
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
-from odradek.pipelines.spark.record_files import RECORD_DDL
+from odradek.pipelines.spark.reading.record_files import RECORD_DDL
 from odradek.pipelines.spark.sinks.topics import records_of
 from odradek.pipelines.spark.steps_sql import run_query
 

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import JdbcOrigin, Pipeline
-from odradek.pipelines.spark.failures import PipelineError, plain_message
-from odradek.pipelines.spark.jdbc import DRIVERS, DriverMissing, driver_jar, read_jdbc
 from odradek.pipelines.spark.querying import Catalog, QueryContext, ask
+from odradek.pipelines.spark.reading.jdbc import DRIVERS, DriverMissing, driver_jar, read_jdbc
+from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
 from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
 from odradek.pipelines.spark.sinks.warehouse import Warehouse, check_database
 from odradek.pipelines.spark.warehouse_tables import read_table

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines.definition.model import JdbcOrigin
-from odradek.pipelines.spark.jdbc import DRIVERS, DriverMissing, driver_jar, read_jdbc
+from odradek.pipelines.spark.reading.jdbc import DRIVERS, DriverMissing, driver_jar, read_jdbc
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,7 @@ import pytest
 from py4j.java_gateway import JavaMember
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.kept_classes import CLASSES, KeptClass, keep_classes
-from odradek.pipelines.spark.private_names import NAMES, names_of, private
+from odradek.pipelines.spark.sessions.private_names import CLASSES, NAMES, KeptClass, keep_classes, names_of, private
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

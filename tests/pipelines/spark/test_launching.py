@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.pipelines.definition.model import Pipeline
-from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.launching import cancelled_when, restored_interrupt_handler
+from odradek.pipelines.spark.sessions.failures import PipelineError
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.column_types import Array, Column, Decimal, Map, Primitive, Struct
 from odradek.pipelines.definition.model import RecordFormat, RecordSchema, Source, TopicOrigin
 from odradek.pipelines.spark.hidden_columns import REJECTED
-from odradek.pipelines.spark.misfits import misfit_message
-from odradek.pipelines.spark.record_files import RECORD_DDL
-from odradek.pipelines.spark.records import decoded, rejects_of, unfiltered_rows
+from odradek.pipelines.spark.reading.record_files import RECORD_DDL
+from odradek.pipelines.spark.reading.records import decoded, rejects_of, unfiltered_rows
+from odradek.pipelines.spark.reading.schema_mismatches import misfit_message
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

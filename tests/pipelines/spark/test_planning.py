@@ -18,11 +18,11 @@ from odradek.pipelines.spark.engines.settings import (
     refuse_checkpoints_elsewhere,
 )
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
-from odradek.pipelines.spark.private_names import NAMES
-from odradek.pipelines.spark.producers import Producer, producer_options
-from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.sessions.private_names import NAMES
+from odradek.pipelines.spark.writing.kafka_records import Producer, producer_options
+from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import odradek.pipelines
-from odradek.pipelines.spark import private_names
 from odradek.pipelines.spark.engines.settings import CHECKSUMS, checkpoint_settings
 from odradek.pipelines.spark.one_pass.planning import optimized, redundant_rules
-from odradek.pipelines.spark.private_names import CHECKPOINTS, NAMES, PLANNING, PROGRESS, STATE
 from odradek.pipelines.spark.recent_progress import NO_BATCH, progress_after
+from odradek.pipelines.spark.sessions import private_names
+from odradek.pipelines.spark.sessions.private_names import CHECKPOINTS, NAMES, PLANNING, PROGRESS, STATE
 from odradek.pipelines.spark.stateful_plans import keeps_state
 from tests.waiting import eventually
 

@@ -11,7 +11,7 @@ from pyspark import cloudpickle
 
 from odradek.pipelines.definition.places import Place
 from odradek.pipelines.definition.references import PythonReference
-from odradek.pipelines.spark.python_references import ReferenceBroken, load_reference
+from odradek.pipelines.spark.sessions.user_code import ReferenceBroken, load_reference
 from odradek.pipelines.trial.running import forget_modules
 
 PATH = PythonReference("rules_of_their_own", "answer")

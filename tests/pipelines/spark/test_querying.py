@@ -9,11 +9,11 @@ import pytest
 
 from odradek.pipelines.definition.model import Pipeline
 from odradek.pipelines.spark import previewing, querying
-from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.following import following, raise_failure
 from odradek.pipelines.spark.previewing import checked_name, rows_of, with_recent_start
 from odradek.pipelines.spark.querying import Catalog, NoSuchTable, QueryContext, answer_of, ask, distinct_names
-from odradek.pipelines.spark.topics import BrokersUnavailable, Cluster, check_topics
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.writing.topics import BrokersUnavailable, Cluster, check_topics
 from tests.clients.wire.connection import Connection
 from tests.clients.wire.requests import produce
 from tests.pipelines.spark.stage import WAIT_S

@@ -14,13 +14,13 @@ from odradek.pipelines.spark.dead_letters import dead_letters
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine, whole_flow
 from odradek.pipelines.spark.engines.realtime_tasks import tasks_of
 from odradek.pipelines.spark.expectations import quarantined
-from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
-from odradek.pipelines.spark.records import rejects_of
+from odradek.pipelines.spark.reading.records import rejects_of
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sinks.batches import topic_frames
 from odradek.pipelines.spark.sources import read_once
-from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import WAIT_S, Stage, renamed
 from tests.pipelines.spark.test_topics import BAD, DEFINITION, check_outputs, fill
 

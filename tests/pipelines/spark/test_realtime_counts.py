@@ -11,7 +11,7 @@ import pytest
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.spark.engines import realtime
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine
-from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import WAIT_S, Stage, renamed
 
 if TYPE_CHECKING:

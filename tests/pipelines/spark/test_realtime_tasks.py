@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.spark import private_names
 from odradek.pipelines.spark.engines.realtime_tasks import (
     check_threads,
     jvm_processors,
@@ -17,9 +16,10 @@ from odradek.pipelines.spark.engines.realtime_tasks import (
     tasks_of,
     threads_of,
 )
-from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.private_names import NAMES, PROCESSORS
-from odradek.pipelines.spark.topics import Cluster
+from odradek.pipelines.spark.sessions import private_names
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.sessions.private_names import NAMES, PROCESSORS
+from odradek.pipelines.spark.writing.topics import Cluster
 from tests.pipelines.definition.definitions import sound
 
 if TYPE_CHECKING:

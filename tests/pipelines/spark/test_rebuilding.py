@@ -18,7 +18,6 @@ from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken, continuing, exclusive_access
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.running import PipelineFailed
-from odradek.pipelines.spark.healing import healing_of
 from odradek.pipelines.spark.rebuilding import (
     Rebuilding,
     RebuildRefused,
@@ -27,8 +26,9 @@ from odradek.pipelines.spark.rebuilding import (
     rebuildable,
     refuse_lossy,
 )
-from odradek.pipelines.spark.sinks.tables import changing
-from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.sessions.failures import healing_of
+from odradek.pipelines.spark.writing.table_swaps import changing
+from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import PATIENCE_S, await_partitions, renamed
 
 if TYPE_CHECKING:

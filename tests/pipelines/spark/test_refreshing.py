@@ -10,7 +10,7 @@ import pytest
 
 from odradek.pipelines.definition.model import JdbcOrigin, Pipeline, Source
 from odradek.pipelines.definition.vocabulary import Duration
-from odradek.pipelines.spark.jdbc import DRIVERS, DriverMissing, driver_jar
+from odradek.pipelines.spark.reading.jdbc import DRIVERS, DriverMissing, driver_jar
 from odradek.pipelines.spark.sources import read_once
 from tests.pipelines.spark.file_batches import give_files
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.spark.jdbc import DRIVERS, DriverMissing, driver_jar
-from odradek.pipelines.spark.session import ZONE, defaults_for, settings_for
+from odradek.pipelines.spark.reading.jdbc import DRIVERS, DriverMissing, driver_jar
+from odradek.pipelines.spark.sessions.session import ZONE, defaults_for, settings_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ PROGRAM = """
 import json
 import sys
 from odradek.pipelines.definition.model import JdbcOrigin, Pipeline, Source
-from odradek.pipelines.spark.session import start_session
+from odradek.pipelines.spark.sessions.session import start_session
 from odradek.pipelines.spark.sources import read_once
 session = start_session("zone", json.loads(sys.argv[1]), "local[1]", has_connector=False)
 columns = "current_timezone() as zone, hour(to_timestamp('2026-01-01T00:30:00Z')) as hour, hour(opens) as opens"

@@ -13,11 +13,12 @@ from pyspark.errors import AnalysisException
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.operations import Deduplication
 from odradek.pipelines.definition.vocabulary import Duration, SinkMode
-from odradek.pipelines.spark import deduplication, private_names
+from odradek.pipelines.spark import deduplication
 from odradek.pipelines.spark.deduplication import deduplicate
 from odradek.pipelines.spark.engines import standard
 from odradek.pipelines.spark.engines.settings import SHUFFLE_PARTITIONS, UNCHECKED
-from odradek.pipelines.spark.private_names import NAMES, OPERATORS
+from odradek.pipelines.spark.sessions import private_names
+from odradek.pipelines.spark.sessions.private_names import NAMES, OPERATORS
 from odradek.pipelines.spark.sorted_batches import sorting_settings
 from tests.pipelines.spark.file_batches import give_files, seconds_after_noon
 

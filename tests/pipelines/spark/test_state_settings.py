@@ -11,7 +11,7 @@ from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.spark.engines.settings import COUNTED_ROWS, counts_state_rows, state_settings
 from odradek.pipelines.spark.engines.standard import states_of
-from odradek.pipelines.spark.session import PROVIDER
+from odradek.pipelines.spark.sessions.session import PROVIDER
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.hidden_columns import ORIGIN, has_origin, is_divided
-from odradek.pipelines.spark.record_files import RECORD_DDL
+from odradek.pipelines.spark.reading.record_files import RECORD_DDL
 from odradek.pipelines.spark.sinks.warehouse import reading
 from tests.pipelines.definition.definitions import sound
 

@@ -13,7 +13,7 @@ import fastavro
 import pytest
 
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import WAIT_S, Stage
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import pytest
 
 from odradek.pipelines.spark.engines.settings import COUNTED_ROWS
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.file_batches import NOON, give_files, seconds_after_noon
 from tests.pipelines.spark.stage import WAIT_S
 

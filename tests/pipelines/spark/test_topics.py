@@ -12,9 +12,9 @@ from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.steps import StepBroken
-from odradek.pipelines.spark.topics import Cluster, TopicMissing, check_topics
+from odradek.pipelines.spark.writing.topics import Cluster, TopicMissing, check_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable

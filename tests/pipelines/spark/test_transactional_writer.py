@@ -18,8 +18,8 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from odradek.pipelines.spark import transactional_writer
-from odradek.pipelines.spark.transactional_writer import (
+from odradek.pipelines.spark.writing import transactional_writer
+from odradek.pipelines.spark.writing.transactional_writer import (
     SPLIT,
     Assignment,
     DeliveryFailed,

@@ -14,13 +14,12 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 from odradek.pipelines.definition.model import Pipeline, Sink, TableTarget
 from odradek.pipelines.definition.places import Place
 from odradek.pipelines.operating.backoff import Healing
-from odradek.pipelines.spark.healing import healing_of
+from odradek.pipelines.spark.sessions.failures import healing_of
 from odradek.pipelines.spark.sinks import warehouse as warehouses
 from odradek.pipelines.spark.sinks.batches import check_databases, database_url
 from odradek.pipelines.spark.sinks.column_values import loses_values
 from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
 from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
-from odradek.pipelines.spark.sinks.tables import drop_table
 from odradek.pipelines.spark.sinks.warehouse import (
     BatchNumber,
     Warehouse,
@@ -30,6 +29,7 @@ from odradek.pipelines.spark.sinks.warehouse import (
     reading,
 )
 from odradek.pipelines.spark.warehouse_tables import table_names
+from odradek.pipelines.spark.writing.table_swaps import drop_table
 
 if TYPE_CHECKING:
     from pathlib import Path

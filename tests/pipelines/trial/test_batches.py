@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines.definition.places import ProblemList
-from odradek.pipelines.trial.files import read_case_file
+from odradek.pipelines.trial.parsing import read_case_file
 from odradek.pipelines.trial.running import run_file
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.places import ProblemList, Problems
-from odradek.pipelines.trial.files import find_files, read_case_file
 from odradek.pipelines.trial.given import WRITTEN_AT, GivenRecord, records_of
+from odradek.pipelines.trial.parsing import find_files, read_case_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.trial.files import read_case_file
+from odradek.pipelines.trial.parsing import read_case_file
 from odradek.pipelines.trial.running import Result, compare_errors, run_file
 
 if TYPE_CHECKING:

@@ -240,7 +240,7 @@ def require_spark() -> None:
 def pipeline_errors() -> Iterator[None]:
     """Turns an error of a pipeline on Spark into a Failure."""
     from odradek.conventions.client_properties import UntranslatableSetting
-    from odradek.pipelines.spark.failures import PipelineError
+    from odradek.pipelines.spark.sessions.failures import PipelineError
 
     try:
         yield

@@ -153,9 +153,9 @@ def batch_event(report: BatchReport) -> Event:
 
 def run_for_owner(found: Pipeline, options: RunOptions, is_stopped: threading.Event, pipe: EventPipe) -> None:
     """Run as the child of a supervisor, which gets all events, failures included."""
-    from odradek.pipelines.spark.healing import healing_of
     from odradek.pipelines.spark.launching import RunCallbacks
-    from odradek.pipelines.spark.topics import BrokersUnavailable
+    from odradek.pipelines.spark.sessions.failures import healing_of
+    from odradek.pipelines.spark.writing.topics import BrokersUnavailable
 
     callbacks = RunCallbacks(
         lambda line: pipe.send(note_event(line)), lambda report: pipe.send(batch_event(report)), pipe.send

@@ -83,7 +83,7 @@ def read_files(named: tuple[str, ...], only: str | None) -> list[CaseFile]:
     """Read all files before Spark is started."""
     from odradek.pipelines.definition.nearest import suggestion
     from odradek.pipelines.definition.places import ProblemList
-    from odradek.pipelines.trial.files import find_files, read_case_file
+    from odradek.pipelines.trial.parsing import find_files, read_case_file
 
     problems: list[Problem] = []
     found: list[CaseFile] = []
@@ -101,7 +101,7 @@ def read_files(named: tuple[str, ...], only: str | None) -> list[CaseFile]:
 
 
 def run_all(found: list[CaseFile], only: str | None, as_json: bool) -> list[Result]:
-    from odradek.pipelines.spark.session import start_session
+    from odradek.pipelines.spark.sessions.session import start_session
     from odradek.pipelines.trial.running import MASTER, SETTINGS, run_file
 
     session = start_session(

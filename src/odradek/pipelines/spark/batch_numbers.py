@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ QUERY_ID = "sql.streaming.queryId"  # set by Spark for the thread that runs a ba
 
 class BatchUnidentified(PipelineError):
     """Spark did not report the query id of a batch."""
+
+    healing = Healing.NEVER
 
 
 def number_of(batch: DataFrame, flow: str, number: int, epoch: int = 0, run: str = "") -> BatchNumber:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.sessions.failures import PipelineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

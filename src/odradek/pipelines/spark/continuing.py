@@ -15,6 +15,7 @@ from odradek.conventions.client_properties import UntranslatableSetting
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
+from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.checkpoints import LOCK, Checkpoints
 from odradek.pipelines.operating.fingerprints import (
     Reader,
@@ -25,10 +26,10 @@ from odradek.pipelines.operating.fingerprints import (
     without_zone,
 )
 from odradek.pipelines.operating.locks import Taken, held, leased
-from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.session import ZONE as SESSION_ZONE
-from odradek.pipelines.spark.session import defaults_for
-from odradek.pipelines.spark.topics import Cluster
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.sessions.session import ZONE as SESSION_ZONE
+from odradek.pipelines.spark.sessions.session import defaults_for
+from odradek.pipelines.spark.writing.topics import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,9 +42,13 @@ if TYPE_CHECKING:
 class CheckpointTaken(PipelineError):
     """Another process uses the checkpoint."""
 
+    healing = Healing.NEVER
+
 
 class CheckpointRefused(PipelineError):
     """The definition is not compatible with the checkpoint."""
+
+    healing = Healing.NEVER
 
 
 @contextmanager

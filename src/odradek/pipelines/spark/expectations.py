@@ -10,8 +10,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import Otherwise
-from odradek.pipelines.spark.failures import PipelineError, plain_message
+from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.hidden_columns import ORIGIN, REJECTED, VIOLATED, has_origin, user_expression
+from odradek.pipelines.spark.sessions.failures import STOPS, PipelineError, plain_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Expectation, Step
 
-STOPS = "which stops the pipeline"  # marks such a failure in the messages of Spark
-
 
 class ExpectationFailed(PipelineError):
     """Rows do not meet an expectation with `otherwise: fail`."""
+
+    healing = Healing.NEVER
 
 
 @dataclass(frozen=True, slots=True)

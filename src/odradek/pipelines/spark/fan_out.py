@@ -14,10 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.model import TableTarget
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.planning import failing_steps
-from odradek.pipelines.spark.batch_sources import BatchSources
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
-from odradek.pipelines.spark.delivery import transactions_of
 from odradek.pipelines.spark.expectations import (
     Violations,
     fail_on,
@@ -25,12 +23,14 @@ from odradek.pipelines.spark.expectations import (
     violation_counts,
 )
 from odradek.pipelines.spark.hidden_columns import REJECTED
-from odradek.pipelines.spark.producers import producer_of
 from odradek.pipelines.spark.progress import BatchReport
-from odradek.pipelines.spark.records import decoded, rejects_of, written_name
+from odradek.pipelines.spark.reading.records import decoded, rejects_of, written_name
+from odradek.pipelines.spark.reading.table_copies import BatchSources
 from odradek.pipelines.spark.sinks.batches import topic_frames
 from odradek.pipelines.spark.sinks.outputs import outputs_of, write_outputs
 from odradek.pipelines.spark.sources import is_topic
+from odradek.pipelines.spark.writing.delivery import transactions_of
+from odradek.pipelines.spark.writing.kafka_records import producer_of
 from odradek.pipelines.spark.written_outputs import WrittenOutputs
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source, Step
     from odradek.pipelines.planning.flow import Flow
-    from odradek.pipelines.spark.producers import Producer
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
+    from odradek.pipelines.spark.writing.kafka_records import Producer
 
     Kept = DataFrame | BatchSources  # unpersisted when the batch ends
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.util import PythonEvalType
 
-from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.python_references import load_reference
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.sessions.user_code import load_reference
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

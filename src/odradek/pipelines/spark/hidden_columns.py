@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.planning.sql_tokens import Kind, counts_rows, is_plain_star, is_star, tokenize
-from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.sessions.failures import PipelineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

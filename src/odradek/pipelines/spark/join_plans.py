@@ -15,7 +15,7 @@ from odradek.pipelines.planning.queries import JoinType
 from odradek.pipelines.planning.query_facts import JoinFound
 from odradek.pipelines.planning.time_columns import Rows, Sides, Time
 from odradek.pipelines.spark.event_time import WATERMARK_DELAY
-from odradek.pipelines.spark.private_names import JOINS, analysed_plan, or_plainly, private
+from odradek.pipelines.spark.sessions.private_names import JOINS, analysed_plan, or_plainly, private
 from odradek.pipelines.spark.stateful_plans import is_streaming, items
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from odradek.pipelines.definition.model import LakehouseTarget
 from odradek.pipelines.definition.spark_version import LAKEHOUSE_HINT, LAKEHOUSE_LIBRARIES, lakehouse_refusal
 from odradek.pipelines.definition.vocabulary import LakehouseFormat
 from odradek.pipelines.spark.connector import COMPLETE, SCALA, Jar, cache_folder, fetch_set, fetchers, locked
-from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.sessions.failures import PipelineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

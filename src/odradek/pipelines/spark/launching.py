@@ -26,15 +26,15 @@ from odradek.pipelines.spark.engines.realtime import RealtimeEngine
 from odradek.pipelines.spark.engines.realtime_tasks import local_threads
 from odradek.pipelines.spark.engines.settings import refuse_checkpoints_elsewhere
 from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
-from odradek.pipelines.spark.failures import PipelineError, SparkProcessEnded, plain_message
 from odradek.pipelines.spark.function_steps import with_analysed_functions
-from odradek.pipelines.spark.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.lakehouse_libraries import lakehouse_settings
-from odradek.pipelines.spark.session import start_session
-from odradek.pipelines.spark.shipping import ship_modules
+from odradek.pipelines.spark.sessions.failures import PipelineError, SparkProcessEnded, plain_message
+from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles
+from odradek.pipelines.spark.sessions.session import start_session
+from odradek.pipelines.spark.sessions.user_code import ship_modules
 from odradek.pipelines.spark.sinks.batches import check_databases
-from odradek.pipelines.spark.topics import check_topics
 from odradek.pipelines.spark.watching import ProgressWatch
+from odradek.pipelines.spark.writing.topics import check_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.engines.running import Running
     from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.sources import Range
-    from odradek.pipelines.spark.topics import Cluster
+    from odradek.pipelines.spark.writing.topics import Cluster
 
 POLL_INTERVAL_S = 0.2
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.expectations import Violations
 from odradek.pipelines.spark.hidden_columns import REJECTED
-from odradek.pipelines.spark.records import OBSERVED, unparsed_name
+from odradek.pipelines.spark.reading.records import OBSERVED, unparsed_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.spark.private_names import DETERMINISM, analysed_plan, or_plainly, private
+from odradek.pipelines.spark.sessions.private_names import DETERMINISM, analysed_plan, or_plainly, private
 from odradek.pipelines.spark.stateful_plans import is_streaming, items
 
 if TYPE_CHECKING:

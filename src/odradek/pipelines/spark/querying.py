@@ -31,15 +31,15 @@ from odradek.pipelines.definition.vocabulary import Encoding
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.direct_expressions import NotDirect
 from odradek.pipelines.spark.direct_queries import answer_directly, as_objects
-from odradek.pipelines.spark.failures import SPARK_ERRORS, PipelineError, plain_message
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
-from odradek.pipelines.spark.session import start_session
+from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
+from odradek.pipelines.spark.sessions.session import start_session
 from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS
 from odradek.pipelines.spark.sources import read_once
-from odradek.pipelines.spark.topics import Cluster
 from odradek.pipelines.spark.warehouse_tables import exists, read_table, table_names
+from odradek.pipelines.spark.writing.topics import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -33,14 +33,14 @@ from odradek.pipelines.planning.streams import streaming_names
 from odradek.pipelines.spark.continuing import exclusive_access, fingerprints_of, source_at
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.launching import session_of
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.change_data import LONGEST_NAME, deletions_name
-from odradek.pipelines.spark.sinks.tables import drop_table, last_batch, swap_tables
 from odradek.pipelines.spark.sinks.warehouse import parsed_url, warehouse
 from odradek.pipelines.spark.sources import Range
-from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.writing.table_swaps import drop_table, last_batch, swap_tables
+from odradek.pipelines.spark.writing.topics import prepare_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline, Source, Step
     from odradek.pipelines.operating.status import Offsets
-    from odradek.pipelines.spark.topics import Cluster
+    from odradek.pipelines.spark.writing.topics import Cluster
 
 SUFFIX = "__rebuilt"
 ASIDE = ".rebuild"  # a checkpoint folder inside the pipeline's

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from odradek.pipelines.spark.private_names import PROGRESS, or_plainly, private
+from odradek.pipelines.spark.sessions.private_names import PROGRESS, or_plainly, private
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.operations import Deduplication, KeyedState
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.spark.engines.settings import SHUFFLE_PARTITIONS, UNCHECKED, query_settings
-from odradek.pipelines.spark.private_names import OPERATORS, analysed_plan, or_plainly, private
+from odradek.pipelines.spark.sessions.private_names import OPERATORS, analysed_plan, or_plainly, private
 from odradek.pipelines.spark.stateful_plans import sorts_rows
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.model import FileOrigin, Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, FileFormat, OnDataLoss, StartAt
 from odradek.pipelines.spark.connector_choice import connector_of
-from odradek.pipelines.spark.jdbc import read_jdbc
 from odradek.pipelines.spark.python_source.source import TopicSource
-from odradek.pipelines.spark.record_files import folder_of, read_record_stream, read_records
-from odradek.pipelines.spark.refreshing import refreshed
+from odradek.pipelines.spark.reading.jdbc import read_jdbc
+from odradek.pipelines.spark.reading.record_files import folder_of, read_record_stream, read_records
+from odradek.pipelines.spark.reading.table_copies import refreshed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

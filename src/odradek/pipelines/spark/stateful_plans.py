@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.spark.private_names import STATE, analysed_plan, or_plainly, private
+from odradek.pipelines.spark.sessions.private_names import STATE, analysed_plan, or_plainly, private
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

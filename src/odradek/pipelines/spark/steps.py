@@ -17,15 +17,16 @@ from odradek.pipelines.definition.operations import (
     StreamJoin,
 )
 from odradek.pipelines.definition.vocabulary import SinkMode, StateClock
+from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.spark.deduplication import deduplicate
 from odradek.pipelines.spark.event_time import with_filter_barrier
-from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
 from odradek.pipelines.spark.key_values import with_one_zero
-from odradek.pipelines.spark.python_references import load_reference
 from odradek.pipelines.spark.row_order import in_order_of_records
 from odradek.pipelines.spark.session_plans import selects_sessions, uses_sessions
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.sessions.user_code import load_reference
 from odradek.pipelines.spark.steps_sql import run_query
 from odradek.pipelines.spark.stream_joins import join_streams
 
@@ -43,6 +44,8 @@ ABOVE_STATE = State.AGGREGATION | State.STREAM_JOIN  # what a barrier is set abo
 
 class StepBroken(PipelineError):
     """A step failed because of its definition or its code."""
+
+    healing = Healing.NEVER
 
 
 def run_step(

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.columns import RECORD_COLUMN_NAMES, shared_names
 from odradek.pipelines.definition.vocabulary import StreamJoinKind
 from odradek.pipelines.spark.event_time import WATERMARK_DELAY, actual_name, without_mark
-from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
+from odradek.pipelines.spark.sessions.failures import PipelineError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

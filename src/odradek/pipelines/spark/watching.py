@@ -15,7 +15,7 @@ from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.operating.spark_progress import progress_event
 from odradek.pipelines.spark.recent_progress import NO_BATCH, progress_after
-from odradek.pipelines.spark.topics import TIMEOUT_S
+from odradek.pipelines.spark.writing.topics import TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

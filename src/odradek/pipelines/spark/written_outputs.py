@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.pipelines.operating.checkpoints import checkpoint_of
 from odradek.pipelines.operating.small_files import LocalFiles
-from odradek.pipelines.spark.hadoop_files import HadoopFiles
+from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -16,14 +16,13 @@ from odradek.pipelines.definition.vocabulary import parse_moment
 from odradek.pipelines.trial.model import Outlet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from odradek.pipelines.definition.places import Place
     from odradek.pipelines.trial.model import ExpectedRows
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d")
 PRECISION = 1e-9
-ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +32,10 @@ class FoundRow:
     columns: Mapping[str, Any]
     record: Mapping[str, Any] = field(default_factory=dict)
 
-    def get(self, name: str) -> Any:
-        return self.columns.get(name, self.record.get(name, ABSENT))
-
 
 @dataclass(frozen=True, slots=True)
 class FieldDifference:
-    """A column whose value differs from the expected one; a missing column has `found` None and `is_absent`."""
+    """A column whose value differs from the expected one; of a missing one `found` is None."""
 
     path: str
     expected: Any
@@ -66,13 +62,13 @@ def compare_rows(expected: ExpectedRows, found: Sequence[FoundRow]) -> list[Diff
     if expected.count is not None and expected.count != len(found):
         message = f"{expected.count} rows expected, {len(found)} found"
         differences.append(Difference(expected.label, "count", expected.place, message, expected.count, len(found)))
-    if expected.rows is None:
-        return differences
     differ = letter_differences if expected.outlet is Outlet.DEAD_LETTERS else row_differences
-    apart = [[differ(row.value, each, expected.all_columns) for each in found] for row in expected.rows]
-    matched = match_all([[not fields for fields in row] for row in apart])
-    differences += unmatched(expected, found, apart, matched)
-    if expected.in_order and not differences and not is_in_order([[not fields for fields in row] for row in apart]):
+    apart = [[differ(row.value, each, expected.all_columns) for each in found] for row in expected.rows or ()]
+    fits = [[not fields for fields in row] for row in apart]
+    matched = match_all(fits)
+    if expected.rows is not None:
+        differences += unmatched(expected, found, apart, matched)
+    if expected.in_order and not differences and not is_in_order(fits):
         order = ", ".join(str(number + 1) for number in matched if number is not None)
         message = f"the rows are in another order: {order}"
         differences.append(Difference(expected.label, "order", expected.place, message))
@@ -84,39 +80,29 @@ def unmatched(
     found: Sequence[FoundRow],
     apart: Sequence[Sequence[tuple[FieldDifference, ...]]],
     matched: Sequence[int | None],
-) -> list[Difference]:
+) -> Iterator[Difference]:
+    where = expected.label
     rest = [number for number in range(len(found)) if number not in matched]
-    differences = []
-    for number, row in enumerate(expected.rows or ()):
-        if matched[number] is not None:
+    for row, fields_by_row, match in zip(expected.rows or (), apart, matched, strict=True):
+        if match is not None:
             continue
-        near = min(rest, key=lambda each: len(apart[number][each]), default=None)
-        if near is None or not is_similar(row.value, apart[number][near]):
-            message = "row not found"
-            differences.append(Difference(expected.label, "missing", row.place, message, row.value))
+        near = min(rest, key=[len(each) for each in fields_by_row].__getitem__, default=None)
+        if near is None or not is_similar(row.value, fields_by_row[near]):
+            yield Difference(where, "missing", row.place, "row not found", row.value)
             continue
         if not expected.may_have_more:
             rest.remove(near)
-        fields = apart[number][near]
+        fields = fields_by_row[near]
         message = "the nearest row differs in " + ", ".join(each.path for each in fields)
-        differences.append(
-            Difference(expected.label, "different", row.place, message, row.value, shown(found[near]), fields)
-        )
-    if not expected.may_have_more:
-        for each in rest:
-            row_found = shown(found[each])
-            differences.append(
-                Difference(expected.label, "unexpected", expected.place, "unexpected row", None, row_found)
-            )
-    return differences
+        yield Difference(where, "different", row.place, message, row.value, shown(found[near]), fields)
+    for each in () if expected.may_have_more else rest:
+        yield Difference(where, "unexpected", expected.place, "unexpected row", None, shown(found[each]))
 
 
 def is_similar(expected: Any, fields: Sequence[FieldDifference]) -> bool:
     """Whether at least one column has the expected value."""
-    if not isinstance(expected, dict):
-        return False
     different = {each.path.partition(".")[0].partition("[")[0] for each in fields}
-    return not different.issuperset(expected)
+    return isinstance(expected, dict) and not different.issuperset(expected)
 
 
 def shown(row: FoundRow) -> Any:
@@ -149,9 +135,9 @@ def is_in_order(fits: Sequence[Sequence[bool]]) -> bool:
     """Whether the expected rows occur in this order, possibly with other rows in between."""
     position = 0
     for row in fits:
-        position = next((number + 1 for number in range(position, len(row)) if row[number]), -1)
-        if position < 0:
+        if True not in row[position:]:
             return False
+        position = row.index(True, position) + 1
     return True
 
 
@@ -160,46 +146,42 @@ def row_differences(expected: Any, row: FoundRow, all_columns: bool) -> tuple[Fi
     if not isinstance(expected, dict):
         wanted = expected if isinstance(expected, str | None) else json.dumps(expected)
         return tuple(value_differences("_value", wanted, row.record.get("_value"), all_columns))
-    found: list[FieldDifference] = []
-    for name, value in expected.items():
-        found += field_differences(name, value, row.get(name), all_columns)
-    if all_columns:
-        found += [FieldDifference(name, None, value) for name, value in row.columns.items() if name not in expected]
-    return tuple(found)
+    named = {**row.record, **row.columns}
+    return tuple(field_differences("", expected, named, all_columns, row.columns))
 
 
 def letter_differences(expected: Any, row: FoundRow, all_columns: bool) -> tuple[FieldDifference, ...]:
     """The differences of a dead letter; the expected reason may be the part before the colon only."""
-    differences = row_differences(expected, row, all_columns)
-    return tuple(each for each in differences if not (each.path == "reason" and is_kind_of_reason(each)))
+    return tuple(each for each in row_differences(expected, row, all_columns) if not is_kind_of_reason(each))
 
 
-def is_kind_of_reason(reason: FieldDifference) -> bool:
-    return isinstance(reason.found, str) and reason.found.partition(":")[0] == reason.expected
+def is_kind_of_reason(each: FieldDifference) -> bool:
+    return each.path == "reason" and isinstance(each.found, str) and each.found.partition(":")[0] == each.expected
 
 
-def field_differences(path: str, expected: Any, found: Any, all_columns: bool) -> list[FieldDifference]:
-    if found is ABSENT:
-        return [FieldDifference(path, expected, None, is_absent=True)]
-    return value_differences(path, expected, found, all_columns)
+def field_differences(
+    prefix: str, expected: Mapping[str, Any], found: Mapping[str, Any], all_columns: bool, own: Mapping[str, Any]
+) -> Iterator[FieldDifference]:
+    """The differences of fields; with `all_columns` none but the expected ones may be among the `own` ones."""
+    for name, value in expected.items():
+        if name not in found:
+            yield FieldDifference(prefix + name, value, None, is_absent=True)
+        else:
+            yield from value_differences(prefix + name, value, found[name], all_columns)
+    extra = [name for name in own if all_columns and name not in expected]
+    yield from (FieldDifference(prefix + name, None, own[name]) for name in extra)
 
 
-def value_differences(path: str, expected: Any, found: Any, all_columns: bool) -> list[FieldDifference]:
+def value_differences(path: str, expected: Any, found: Any, all_columns: bool) -> Iterator[FieldDifference]:
     if isinstance(expected, dict) and isinstance(found, str):
         found = parsed(found)
     if isinstance(expected, dict) and isinstance(found, dict):
-        differences = []
-        for name, value in expected.items():
-            differences += field_differences(f"{path}.{name}", value, found.get(name, ABSENT), all_columns)
-        extra = [name for name in found if all_columns and name not in expected]
-        return differences + [FieldDifference(f"{path}.{name}", None, found[name]) for name in extra]
-    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        return [
-            difference
-            for number, pair in enumerate(zip(expected, found, strict=True))
-            for difference in value_differences(f"{path}[{number}]", *pair, all_columns)
-        ]
-    return [] if are_equal(expected, found) else [FieldDifference(path, expected, found)]
+        yield from field_differences(f"{path}.", expected, found, all_columns, found)
+    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        for number, pair in enumerate(zip(expected, found, strict=True)):
+            yield from value_differences(f"{path}[{number}]", *pair, all_columns)
+    elif not are_equal(expected, found):
+        yield FieldDifference(path, expected, found)
 
 
 def are_equal(expected: Any, found: Any) -> bool:

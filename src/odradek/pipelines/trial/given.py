@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ RECORD_KEYS = ("_key", "_value", "_headers", "_timestamp", "_topic", "_partition
 
 @dataclass(frozen=True, slots=True)
 class GivenRecord:
-    """A record of a topic, in the order of the columns of Spark's Kafka source."""
+    """A record of a topic."""
 
     key: bytes | None
     value: bytes | None
@@ -43,16 +43,7 @@ class GivenRecord:
     def columns(self) -> dict[str, Any]:
         """The columns of Spark's Kafka source."""
         headers = [{"key": name, "value": value} for name, value in self.headers]
-        return {
-            "key": self.key,
-            "value": self.value,
-            "topic": self.topic,
-            "partition": self.partition,
-            "offset": self.offset,
-            "timestamp": self.timestamp,
-            "timestampType": 0,
-            "headers": headers,
-        }
+        return {**asdict(self), "timestampType": 0, "headers": headers}
 
 
 def records_of(
@@ -71,22 +62,11 @@ def records_of(
     made = []
     for row in rows:
         maker = RecordMaker(row, source, problems)
-        own_topic, partition = maker.text("_topic") or topic, maker.number("_partition")
-        next_offset = ends.get((own_topic, partition or 0), 0)
+        place = maker.text("_topic") or topic, maker.number("_partition") or 0
         given_offset = maker.number("_offset")
-        offset = next_offset if given_offset is None else given_offset
-        ends[own_topic, partition or 0] = offset + 1
-        made.append(
-            GivenRecord(
-                maker.encoded("_key"),
-                maker.value(),
-                own_topic,
-                partition or 0,
-                offset,
-                maker.moment(),
-                maker.headers(),
-            )
-        )
+        offset = ends.get(place, 0) if given_offset is None else given_offset
+        ends[place] = offset + 1
+        made.append(GivenRecord(maker.encoded("_key"), maker.value(), *place, offset, maker.moment(), maker.headers()))
     return made
 
 
@@ -109,17 +89,11 @@ class RecordMaker:
 
     def value(self) -> bytes | None:
         """The record's value: text and bytes unchanged, anything else in the format of the source."""
-        if "_value" in self._own and not is_bytes(self._own["_value"]):
-            content = self._own["_value"]
-            return content if content is None else self._text_or_json(content)
         if "_value" in self._own:
             return self.encoded("_value")
         if self._source.format.encoding is Encoding.AVRO:
             return self._avro()
         return json.dumps(self._columns).encode()
-
-    def _text_or_json(self, content: Any) -> bytes:
-        return content.encode() if isinstance(content, str) else json.dumps(content).encode()
 
     def _avro(self) -> bytes | None:
         import fastavro  # noqa: PLC0415 - records in Avro only
@@ -142,7 +116,7 @@ class RecordMaker:
         if content is None:
             return None
         if not is_bytes(content):
-            return self._text_or_json(content)
+            return text_or_json(content)
         ((kind, text),) = content.items()
         try:
             return bytes.fromhex(text) if kind == "hex" else base64.b64decode(text, validate=True)
@@ -152,17 +126,17 @@ class RecordMaker:
 
     def text(self, name: str) -> str | None:
         content = self._own.get(name)
-        if content is not None and not isinstance(content, str):
-            self._wrong(f"{name} must be text, not {content}", "quote it")
-            return None
-        return content
+        if content is None or isinstance(content, str):
+            return content
+        self._wrong(f"{name} must be text, not {content}", "quote it")
+        return None
 
     def number(self, name: str) -> int | None:
         content = self._own.get(name)
-        if content is not None and (type(content) is not int or content < 0):
-            self._wrong(f"{name} must be an integer, not {content}")
-            return None
-        return content
+        if content is None or (type(content) is int and content >= 0):
+            return content
+        self._wrong(f"{name} must be an integer, not {content}")
+        return None
 
     def moment(self) -> datetime:
         content = self._own.get("_timestamp")
@@ -181,7 +155,7 @@ class RecordMaker:
         if not isinstance(content, dict):
             self._wrong("_headers must be a mapping of names to text")
             return ()
-        return tuple((name, None if value is None else self._text_or_json(value)) for name, value in content.items())
+        return tuple((name, None if value is None else text_or_json(value)) for name, value in content.items())
 
 
 def written_with(schema: RecordSchema) -> tuple[str, bytes]:
@@ -192,14 +166,16 @@ def written_with(schema: RecordSchema) -> tuple[str, bytes]:
     return schema.writer or schema.avro or "{}", b""
 
 
+def text_or_json(content: Any) -> bytes:
+    return content.encode() if isinstance(content, str) else json.dumps(content).encode()
+
+
 def is_bytes(content: Any) -> bool:
     """Whether the value is bytes, written as `{hex: …}` or `{base64: …}`."""
-    return (
-        isinstance(content, dict)
-        and len(content) == 1
-        and next(iter(content)) in {"hex", "base64"}
-        and isinstance(next(iter(content.values())), str)
-    )
+    if not isinstance(content, dict) or len(content) != 1:
+        return False
+    ((kind, text),) = content.items()
+    return kind in {"hex", "base64"} and isinstance(text, str)
 
 
 def check_columns(rows: Sequence[PlacedValue], columns: Sequence[str], what: str, problems: Problems) -> None:

@@ -1,16 +1,24 @@
-"""Parses cases from a YAML file; reports all problems together."""
+"""Finds test files next to the definitions that they test, and parses their cases; reports all problems together."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.choices import NO_CHOICES
 from odradek.pipelines.definition.fields import Fields
+from odradek.pipelines.definition.loading import load_file
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, TreeTooLarge, describe, to_plain
+from odradek.pipelines.definition.places import Place, ProblemList, Problems
+from odradek.pipelines.definition.substituting import read_yaml
+from odradek.pipelines.definition.text_files import read_text
 from odradek.pipelines.definition.vocabulary import Duration, Engine
+from odradek.pipelines.trial.given import check_given
 from odradek.pipelines.trial.model import (
     Advance,
     Case,
+    CaseFile,
     Check,
     ExpectedCount,
     ExpectedRows,
@@ -21,11 +29,13 @@ from odradek.pipelines.trial.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from odradek.pipelines.definition.choices import Choices
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.definition.places import Problems
 
+TEST_ENDINGS = (".test.yml", ".test.yaml")
+DEFINITION_ENDINGS = (".yml", ".yaml", ".py")
 FILE_KEYS = ("definition", "pipeline", "cases")
 CASE_KEYS = ("given", "expect")
 TURN_KEYS = ("sinks", "views", "steps", "dead_letters", "expectations")
@@ -34,14 +44,92 @@ ROWS_KEYS = ("rows", "contains", "count", "in_order", "all_columns")
 OUTLETS = {"sinks": Outlet.SINK, "views": Outlet.VIEW, "steps": Outlet.STEP}
 
 
+def find_files(named: Iterable[str]) -> list[str]:
+    """Test files, given by their name, by the definition that they test, or by a folder that contains them."""
+    return list(dict.fromkeys(file for name in named for file in files_of(name)))
+
+
+def files_of(name: str) -> Iterator[str]:
+    path = Path(name)
+    if path.is_dir():
+        found = sorted(str(each) for ending in TEST_ENDINGS for each in path.rglob(f"*{ending}"))
+        if not found:
+            what = "found no pipeline tests in this folder or below"
+            raise single_problem(name, what, "the name of a test file ends in .test.yml")
+        yield from found
+    elif name.endswith(TEST_ENDINGS):
+        yield name
+    else:
+        candidates = [path.with_suffix(ending) for ending in TEST_ENDINGS]
+        existing = [str(each) for each in candidates if each.exists()]
+        if not existing:
+            raise single_problem(name, "this definition has no test file", f"write one: {candidates[0]}")
+        yield existing[0]
+
+
+def read_case_file(file: str, environment: Mapping[str, str], choices: Choices = NO_CHOICES) -> CaseFile:
+    """The cases of a file and the pipeline that they test; raises `ProblemList` with the problems of both."""
+    problems = Problems()
+    text = read_text(file, problems)
+    root = read_yaml(text, file, environment, problems) if text is not None else None
+    if not isinstance(root, MappingNode):
+        if not problems.errors:
+            what = "empty" if root is None else f"not {describe(root)}"
+            problems.error(Place(file, 1, 1), f"a test file must be a mapping, {what}", "start with `cases:`")
+        raise ProblemList(problems)
+    fields = Fields(root, FILE_KEYS, "the test file", problems)
+    pipeline = tested_pipeline(file, fields, environment, problems, choices)
+    if pipeline is None:
+        raise ProblemList(problems)
+    cases = parse_cases(root, pipeline, problems)
+    for case in cases:
+        check_given(case.batches, pipeline, problems)
+    if problems.errors:
+        raise ProblemList(problems)
+    return CaseFile(file, pipeline, cases)
+
+
+def tested_pipeline(
+    file: str, fields: Fields, environment: Mapping[str, str], problems: Problems, choices: Choices
+) -> Pipeline | None:
+    """The pipeline of the named definition, or of the one with the test file's name."""
+    named, name = fields.text("definition"), fields.text("pipeline")
+    if named is not None:
+        definition = Path(file).parent / named
+    else:
+        stem = next(file.removesuffix(ending) for ending in TEST_ENDINGS if file.endswith(ending))
+        candidates = [Path(stem + ending) for ending in DEFINITION_ENDINGS]
+        definition = next((each for each in candidates if each.exists()), candidates[0])
+    if not definition.exists():
+        hint = "name it with `definition: file`" if named is None else "relative paths start at the test file's folder"
+        problems.error(fields.place_of("definition"), f"the definition {definition} does not exist", hint)
+        return None
+    found = load_file(str(definition), environment, choices=choices)
+    for each in found:
+        if not each.is_sound:
+            raise ProblemList(each.problems)
+    pipelines = [each.pipeline for each in found if each.pipeline is not None]
+    chosen = [each for each in pipelines if name in {None, each.name}]
+    if len(chosen) == 1:
+        return chosen[0]
+    names = ", ".join(each.name for each in pipelines)
+    problems.error(fields.place_of("pipeline"), f"{definition} defines {names}", "choose one with `pipeline: name`")
+    return None
+
+
+def single_problem(name: str, message: str, hint: str) -> ProblemList:
+    problems = Problems()
+    problems.error(Place(name, 1, 1), message, hint)
+    return ProblemList(problems)
+
+
 def parse_cases(root: MappingNode, pipeline: Pipeline, problems: Problems) -> tuple[Case, ...]:
     """Parses the cases for a pipeline."""
     node = root.get("cases")
     if not isinstance(node, MappingNode) or not node.entries:
         place, found = (root.place, "there are none") if node is None else (node.place, f"not {describe(node)}")
-        problems.error(
-            place, f"cases must be a mapping of names, {found}", "write cases: {name: {given: …, expect: …}}"
-        )
+        hint = "write cases: {name: {given: …, expect: …}}"
+        problems.error(place, f"cases must be a mapping of names, {found}", hint)
         return ()
     parser = CaseParser(pipeline, problems)
     return tuple(parser.case(key, value) for key, value in node.entries)
@@ -71,14 +159,9 @@ class CaseParser:
             fields.missing("expect", "expect: {sinks: {name: [rows]}}")
             return Case(key.text, key.place, tuple(turns))
         expect = self._expect(fields.node("expect") or node, what, EXPECT_KEYS)
-        error = expect.text("error")
-        return Case(
-            key.text,
-            key.place,
-            (*turns, self._check(expect)),
-            items is None,
-            None if error is None else PlacedValue(error, expect.place_of("error")),
-        )
+        text = expect.text("error")
+        error = None if text is None else PlacedValue(text, expect.place_of("error"))
+        return Case(key.text, key.place, (*turns, self._check(expect)), items is None, error)
 
     def _turn(self, node: Node, what: str) -> Turn:
         """One item of a list under `given`."""
@@ -94,13 +177,12 @@ class CaseParser:
         return self._batch(node)
 
     def _batch(self, node: Node | None) -> GivenBatch:
-        return GivenBatch(
-            {
-                name.text: self._list(value, f"rows given to '{name.text}'")
-                for name, value in self._entries(node, "given")
-                if self._is_known(name, self._givable, "source or step")
-            }
-        )
+        rows = {
+            name.text: self._list(value, f"rows given to '{name.text}'")
+            for name, value in self._entries(node, "given")
+            if self._is_known(name, self._givable, "source or step")
+        }
+        return GivenBatch(rows)
 
     def _expect(self, node: Node, what: str, known: Sequence[str]) -> Fields:
         if isinstance(node, MappingNode) and not node.entries:
@@ -119,11 +201,8 @@ class CaseParser:
         if letters is None:
             return
         if self._pipeline.dead_letters is None:
-            self._problems.error(
-                expect.key_place("dead_letters"),
-                "the pipeline has no dead-letter topic",
-                "add `dead_letters: topic` to it",
-            )
+            what, hint = "the pipeline has no dead-letter topic", "add `dead_letters: topic` to it"
+            self._problems.error(expect.key_place("dead_letters"), what, hint)
         yield self._rows(Outlet.DEAD_LETTERS, "", letters)
 
     def _rows(self, outlet: Outlet, name: str, node: Node) -> ExpectedRows:
@@ -135,18 +214,11 @@ class CaseParser:
         if "count" not in fields or ("rows" in fields and "contains" in fields):
             fields.chosen(("rows", "contains"))
         key = "contains" if "contains" in fields else "rows"
-        rows = fields.node(key)
-        count = fields.node("count")
-        return ExpectedRows(
-            outlet,
-            name,
-            node.place,
-            None if rows is None else self._list(rows, f"{key} of {what}"),
-            None if count is None else self._number(count, f"count of {what}"),
-            may_have_more=key == "contains",
-            in_order=fields.flag("in_order", False),
-            all_columns=fields.flag("all_columns", False),
-        )
+        found, number = fields.node(key), fields.node("count")
+        rows = None if found is None else self._list(found, f"{key} of {what}")
+        count = None if number is None else self._number(number, f"count of {what}")
+        in_order, all_columns = fields.flag("in_order", False), fields.flag("all_columns", False)
+        return ExpectedRows(outlet, name, node.place, rows, count, key == "contains", in_order, all_columns)
 
     def _counts(self, node: Node | None) -> Iterator[ExpectedCount]:
         expectations = {step.name: [each.name for each in step.expectations] for step in self._pipeline.steps}

@@ -11,16 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odradek.pipelines.definition.places import ProblemList
-from odradek.pipelines.letters.letter import (
-    PIPELINE_HEADER,
-    REASON_HEADER,
-    SOURCE_HEADER,
-    STEP_HEADER,
-    TOPIC_HEADER,
-)
-from odradek.pipelines.spark.failures import PipelineError, plain_message
-from odradek.pipelines.spark.python_references import import_from
+from odradek.pipelines.letters.letter import PIPELINE_HEADER, REASON_HEADER, SOURCE_HEADER, STEP_HEADER, TOPIC_HEADER
 from odradek.pipelines.spark.rehearsal.results import text_of
+from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
+from odradek.pipelines.spark.sessions.user_code import import_from
 from odradek.pipelines.trial.comparing import Difference, FoundRow, compare_rows, parsed
 from odradek.pipelines.trial.model import Advance, GivenBatch, Outlet
 from odradek.pipelines.trial.trial import Trial
@@ -36,6 +30,7 @@ if TYPE_CHECKING:
 
 SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1"}
 MASTER = "local[2]"
+LETTER_COLUMNS = {"reason": REASON_HEADER, "step": STEP_HEADER, "topic": TOPIC_HEADER, "source": SOURCE_HEADER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,32 +65,28 @@ def run_file(session: SparkSession, cases: CaseFile, only: str | None = None) ->
 
 def run_case(session: SparkSession, pipeline: Pipeline, case: Case) -> Iterator[Difference]:
     try:
-        with tempfile.TemporaryDirectory(prefix="odradek-test-") as folder:
-            trial = Trial(session, pipeline, case, Path(folder))
-            with closing(trial):
-                found = list(compared(trial, case))
+        with (
+            tempfile.TemporaryDirectory(prefix="odradek-test-") as folder,
+            closing(Trial(session, pipeline, case, Path(folder))) as trial,
+        ):
+            found = list(compared(trial, case))
     except ProblemList as error:
         found = [Difference("given", "error", each.place, each.text) for each in error]
     except Exception as error:
-        yield from compare_errors(case, error_text(error))
+        yield from compare_errors(case, str(error) if isinstance(error, PipelineError) else plain_message(error))
         return
     yield from compare_errors(case, None)
     yield from found
 
 
-def error_text(error: Exception) -> str:
-    return str(error) if isinstance(error, PipelineError) else plain_message(error)
-
-
 def compare_errors(case: Case, message: str | None) -> Iterator[Difference]:
     expected = case.error
-    if expected is None and message is not None:
-        yield Difference("the pipeline", "error", case.place, message)
-    elif expected is not None and message is None:
-        words = f"expected the error '{expected.value}', but there was none"
-        yield Difference("the pipeline", "error", expected.place, words, expected.value)
-    elif expected is not None and message is not None and expected.value not in message:
-        words = f"expected the error '{expected.value}', found: {message}"
+    if expected is None:
+        if message is not None:
+            yield Difference("the pipeline", "error", case.place, message)
+    elif message is None or expected.value not in message:
+        found = ", but there was none" if message is None else f", found: {message}"
+        words = f"expected the error '{expected.value}'{found}"
         yield Difference("the pipeline", "error", expected.place, words, expected.value, message)
 
 
@@ -131,13 +122,10 @@ def compare_counts(check: Check, violations: Iterable[Violations]) -> Iterator[D
 def found_rows(trial: Trial, expected: ExpectedRows) -> list[FoundRow]:
     if expected.outlet is Outlet.DEAD_LETTERS:
         return [dead_letter(each) for each in trial.results().dead_letters()]
-    if expected.outlet is Outlet.STEP:
-        return [FoundRow(row) for row in trial.step_rows(expected.name)]
-    if expected.outlet is Outlet.VIEW:
-        return [FoundRow(row) for row in trial.view_rows(expected.name)]
-    if trial.is_topic(expected.name):
+    if expected.outlet is Outlet.SINK and trial.is_topic(expected.name):
         return [record_row(each) for each in trial.sink_records(expected.name)]
-    return [FoundRow(row) for row in trial.sink_rows(expected.name)]
+    rows = {Outlet.STEP: trial.step_rows, Outlet.VIEW: trial.view_rows, Outlet.SINK: trial.sink_rows}
+    return [FoundRow(row) for row in rows[expected.outlet](expected.name)]
 
 
 def record_row(record: dict[str, Any]) -> FoundRow:
@@ -154,20 +142,12 @@ def record_row(record: dict[str, Any]) -> FoundRow:
 
 
 def dead_letter(record: dict[str, Any]) -> FoundRow:
-    own = {REASON_HEADER, PIPELINE_HEADER, STEP_HEADER, TOPIC_HEADER, SOURCE_HEADER}
-    headers: dict[str, str | None] = {}
-    for each in record["headers"]:
-        headers.setdefault(each["key"], text_of(each["value"]))
-    columns = {
-        "reason": headers.get(REASON_HEADER),
-        "step": headers.get(STEP_HEADER),
-        "topic": headers.get(TOPIC_HEADER),
-        "source": headers.get(SOURCE_HEADER),
-        "key": text_of(record["key"]),
-        "value": text_of(record["value"]),
-        "headers": {name: value for name, value in headers.items() if name not in own},
-    }
-    return FoundRow(columns)
+    headers = {
+        each["key"]: text_of(each["value"]) for each in reversed(record["headers"])
+    }  # the first of a name counts
+    headers.pop(PIPELINE_HEADER, None)
+    columns = {name: headers.pop(header, None) for name, header in LETTER_COLUMNS.items()}
+    return FoundRow({**columns, "key": text_of(record["key"]), "value": text_of(record["value"]), "headers": headers})
 
 
 def forget_modules(directory: str) -> None:

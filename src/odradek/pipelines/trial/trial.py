@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline, Sink, Source
     from odradek.pipelines.spark.expectations import Violations
-    from odradek.pipelines.trial.model import Advance, Case, GivenBatch
+    from odradek.pipelines.trial.model import Advance, Case, GivenBatch, PlacedValue
 
 
 class Trial:
@@ -50,38 +50,33 @@ class Trial:
     def _is_missing(self, source: Source) -> bool:
         """Whether the source is a database whose columns are unknown, because the case gives it no row."""
         is_read = isinstance(source.origin, TopicOrigin | FileOrigin) or source.format.schema is not None
-        return not is_read and not any(each.rows.get(source.name) for each in self._case.batches)
+        return not is_read and not self._rows(source.name)
 
     def _prepared(self) -> Pipeline:
         """The pipeline on local files, with sources for given steps and sinks for steps whose rows are expected."""
         computed = self._whole({})
         given = [each.name for each in self._pipeline.steps if each.name in self._given]
+        schemas = {name: computed.computed_schema(name) for name in given}
         problems = Problems()
-        schemas = {}
-        for name in given:
-            schemas[name] = computed.computed_schema(name)
-            rows = [row for each in self._case.batches for row in each.rows.get(name, ())]
-            check_columns(rows, schemas[name].names, f"step '{name}'", problems)
+        for name, schema in schemas.items():
+            check_columns(self._rows(name), schema.names, f"step '{name}'", problems)
         if problems.errors:
             raise ProblemList(problems)
         pipeline = with_given_steps(self._pipeline, {name: each.toDDL() for name, each in schemas.items()})
         expected = {each.name for check in self._case.checks for each in check.rows if each.outlet is Outlet.STEP}
-        pipeline = with_step_sinks(
-            pipeline, {name: computed.columns(name) for name in appended_steps(pipeline, sorted(expected))}
-        )
-        pipeline = without(pipeline, [each.name for each in self._missing], self._pipeline)
-        fed = {*self._given, *map(given_name, given)}
-        return with_local_ends(pipeline, self._folder, fed | self._empty_tables())
+        sinks = {name: computed.columns(name) for name in appended_steps(pipeline, sorted(expected))}
+        names = [each.name for each in self._missing]
+        pipeline = without(with_step_sinks(pipeline, sinks), names, self._pipeline)
+        tables = {each.name for each in self._pipeline.sources if not isinstance(each.origin, TopicOrigin | FileOrigin)}
+        return with_local_ends(pipeline, self._folder, {*self._given, *map(given_name, given), *tables})
 
-    def _empty_tables(self) -> set[str]:
-        """Databases without given rows."""
-        return {
-            each.name for each in self._pipeline.sources if not isinstance(each.origin, TopicOrigin | FileOrigin)
-        } - self._given
+    def _rows(self, name: str) -> list[PlacedValue]:
+        """The rows of all batches that are given to a source or step."""
+        return [row for each in self._case.batches for row in each.rows.get(name, ())]
 
     def _whole(self, rows: Mapping[str, Sequence[Any]]) -> WholeInput:
         first = {
-            each.name: [row.value for given in self._case.batches for row in given.rows.get(each.name, ())]
+            each.name: [row.value for row in self._rows(each.name)]
             for each in self._pipeline.sources
             if not isinstance(each.origin, TopicOrigin) and each.name in self._given
         }

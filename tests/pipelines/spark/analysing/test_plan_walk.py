@@ -16,7 +16,7 @@ from odradek.pipelines.spark.analysing.plan_walk import (
     reads_clock,
     stateful_operator,
 )
-from odradek.pipelines.spark.private_names import ANALYSING, NAMES
+from odradek.pipelines.spark.sessions.private_names import ANALYSING, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark import private_names
 from odradek.pipelines.spark.computing.optimizing import EXCLUDED_RULES, optimized, redundant_rules
-from odradek.pipelines.spark.private_names import NAMES, PLANNING
+from odradek.pipelines.spark.sessions import private_names
+from odradek.pipelines.spark.sessions.private_names import NAMES, PLANNING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

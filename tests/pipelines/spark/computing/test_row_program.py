@@ -14,7 +14,7 @@ from odradek.pipelines.planning.plan import CANNOT_COMPUTE
 from odradek.pipelines.planning.rules import checked_plan
 from odradek.pipelines.spark.computing.row_program import RowProgram, row_program
 from odradek.pipelines.spark.one_pass.passing import Pass, whole_pass
-from odradek.pipelines.spark.record_files import RECORD_DDL
+from odradek.pipelines.spark.reading.record_files import RECORD_DDL
 from tests.pipelines.definition.definitions import sound
 
 if TYPE_CHECKING:

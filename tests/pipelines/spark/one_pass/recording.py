@@ -19,7 +19,7 @@ from odradek.pipelines.planning.sql_tokens import Kind, tokenize
 from odradek.pipelines.spark.one_pass.expressions import parse_expression
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.one_pass.safe_functions import CLOCK, SAFE_FUNCTIONS
-from odradek.pipelines.spark.session import start_session
+from odradek.pipelines.spark.sessions.session import start_session
 from tests.pipelines.spark.one_pass.lifting import lifted, plain, results
 
 if TYPE_CHECKING:

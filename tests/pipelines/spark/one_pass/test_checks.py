@@ -9,7 +9,7 @@ import pytest
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.spark.one_pass.passing import whole_pass
-from odradek.pipelines.spark.record_files import RECORD_DDL
+from odradek.pipelines.spark.reading.record_files import RECORD_DDL
 from tests.pipelines.definition.definitions import sound
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.private_names import analysed_plan, items, private
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.sessions.private_names import analysed_plan, items, private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

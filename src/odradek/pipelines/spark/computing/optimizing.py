@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
-from odradek.pipelines.spark.private_names import PLANNING, analysed_plan, items, or_plainly, private
+from odradek.pipelines.spark.sessions.private_names import PLANNING, analysed_plan, items, or_plainly, private
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

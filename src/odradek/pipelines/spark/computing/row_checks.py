@@ -11,7 +11,7 @@ from odradek.pipelines.spark.computing.frames import PLACE_FIELDS, REJECTED, quo
 from odradek.pipelines.spark.computing.row_errors import IT, register_try, tried
 from odradek.pipelines.spark.computing.rows import ROW, all_of, literal, struct_of, text_of
 from odradek.pipelines.spark.computing.selecting import over_rows
-from odradek.pipelines.spark.expectations import STOPS
+from odradek.pipelines.spark.sessions.failures import STOPS
 from odradek.pipelines.sql.functions import may_fail
 from odradek.pipelines.sql.text import parse_expression
 

@@ -15,8 +15,8 @@ from py4j.protocol import Py4JError
 from odradek.pipelines.planning.plan import CANNOT_COMPUTE
 from odradek.pipelines.spark.computing.frames import REJECTED, quoted
 from odradek.pipelines.spark.computing.rows import ROW, Rows, all_of, literal, struct_of, text_of
-from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.private_names import private
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.sessions.private_names import private
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

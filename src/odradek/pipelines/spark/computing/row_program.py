@@ -20,10 +20,10 @@ from odradek.pipelines.spark.computing.row_checks import judged
 from odradek.pipelines.spark.computing.row_errors import IT, REASON, refused_rows, try_rows
 from odradek.pipelines.spark.computing.rows import Frame, NotCompilable, Rows, all_of, together
 from odradek.pipelines.spark.computing.selecting import over_rows, select_rows
-from odradek.pipelines.spark.delivery import origin_split
-from odradek.pipelines.spark.producers import producer_of
-from odradek.pipelines.spark.records import decoded, unfiltered_rows
-from odradek.pipelines.spark.transactional_writer import SPLIT
+from odradek.pipelines.spark.reading.records import decoded, unfiltered_rows
+from odradek.pipelines.spark.writing.delivery import origin_split
+from odradek.pipelines.spark.writing.kafka_records import producer_of
+from odradek.pipelines.spark.writing.transactional_writer import SPLIT
 from odradek.pipelines.sql.functions import may_fail
 from odradek.pipelines.sql.text import parse_expression
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.planning.plan import Flow, Plan, Table
     from odradek.pipelines.spark.computing.encoding import Encoded
     from odradek.pipelines.spark.computing.rows import TableColumn
-    from odradek.pipelines.spark.producers import Producer
+    from odradek.pipelines.spark.writing.kafka_records import Producer
 
 QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"  # a text in double quotes is a column
 RECORD_FIELDS = ("topic", "key", "value", "headers")

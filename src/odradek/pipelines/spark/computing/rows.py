@@ -23,7 +23,7 @@ from odradek.pipelines.spark.computing.frames import (
     quoted,
     with_records_shown,
 )
-from odradek.pipelines.spark.failures import PipelineError, plain_message
+from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

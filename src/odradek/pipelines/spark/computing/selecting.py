@@ -22,7 +22,7 @@ from odradek.pipelines.spark.computing.rows import (
     struct_of,
     text_of,
 )
-from odradek.pipelines.spark.failures import plain_message
+from odradek.pipelines.spark.sessions.failures import plain_message
 from odradek.pipelines.sql.columns import Columns
 from odradek.pipelines.sql.functions import Kind, kind_of, may_fail
 from odradek.pipelines.sql.query import Query

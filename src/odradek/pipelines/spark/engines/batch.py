@@ -12,16 +12,16 @@ from odradek.pipelines.planning.streams import ranged_names
 from odradek.pipelines.spark.expectations import as_expectation_failures
 from odradek.pipelines.spark.fan_out import FanOut
 from odradek.pipelines.spark.functions import register_functions
-from odradek.pipelines.spark.run_takeover import run_of, take_over
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 from odradek.pipelines.spark.sources import Range, read_once
+from odradek.pipelines.spark.writing.run_takeover import run_of, take_over
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from odradek.pipelines.definition.model import Pipeline, Source
     from odradek.pipelines.spark.progress import BatchReport
-    from odradek.pipelines.spark.topics import Cluster
+    from odradek.pipelines.spark.writing.topics import Cluster
 
 
 def run_batch(session: SparkSession, pipeline: Pipeline, cluster: Cluster, span: Range | None = None) -> BatchReport:

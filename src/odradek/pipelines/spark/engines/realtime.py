@@ -19,11 +19,11 @@ from odradek.pipelines.spark.engines.realtime_tasks import check_threads, jvm_pr
 from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
-from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
-from odradek.pipelines.spark.producers import producer_options
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sources import read_stream
+from odradek.pipelines.spark.writing.kafka_records import producer_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.spark.one_pass.passing import Pass
     from odradek.pipelines.spark.progress import BatchReport
-    from odradek.pipelines.spark.topics import Cluster
+    from odradek.pipelines.spark.writing.topics import Cluster
 
 CHECKPOINT_EVERY = "30 seconds"  # checkpoint interval: the input that is replayed after a failure
 AT_ONCE = {"linger.ms": "0"}

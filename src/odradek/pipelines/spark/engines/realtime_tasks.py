@@ -7,14 +7,14 @@ import re
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import TopicOrigin
-from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.private_names import PROCESSORS, or_plainly, private
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.sessions.private_names import PROCESSORS, or_plainly, private
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.spark.topics import Cluster
+    from odradek.pipelines.spark.writing.topics import Cluster
 
 LOCAL_MASTER = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?")
 

@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 
 from odradek.pipelines.spark.observed_counts import observed_violations, unparsed_rows, written_rows
 from odradek.pipelines.spark.progress import BatchReport
+from odradek.pipelines.spark.reading.records import OBSERVED, unparsed_name, written_name
 from odradek.pipelines.spark.recent_progress import NO_BATCH, progress_after
-from odradek.pipelines.spark.records import OBSERVED, unparsed_name, written_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

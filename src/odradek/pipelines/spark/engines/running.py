@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from odradek.pipelines.spark.failures import PipelineError, plain_message
+from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable

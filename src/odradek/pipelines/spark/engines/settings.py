@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.operating.checkpoints import checkpoint_folder
 from odradek.pipelines.planning.state import State
-from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.hadoop_files import HadoopFiles
-from odradek.pipelines.spark.private_names import CHECKPOINTS, NAMES, STORAGE, or_plainly, private
-from odradek.pipelines.spark.session import PROVIDER, ROCKSDB
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles
+from odradek.pipelines.spark.sessions.private_names import CHECKPOINTS, NAMES, STORAGE, or_plainly, private
+from odradek.pipelines.spark.sessions.session import PROVIDER, ROCKSDB
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -38,8 +38,7 @@ from odradek.pipelines.spark.one_pass.batches import write_batch
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
-from odradek.pipelines.spark.records import OBSERVED, decoded, written_name
-from odradek.pipelines.spark.run_takeover import run_of, take_over
+from odradek.pipelines.spark.reading.records import OBSERVED, decoded, written_name
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.topics import streamed_to_topics
 from odradek.pipelines.spark.sorted_batches import sorting_settings
@@ -48,6 +47,7 @@ from odradek.pipelines.spark.stateful_plans import keeps_state
 from odradek.pipelines.spark.static_steps import static_violations, with_first
 from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.views import running_aggregate
+from odradek.pipelines.spark.writing.run_takeover import run_of, take_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.one_pass.passing import Pass
     from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
-    from odradek.pipelines.spark.topics import Cluster
+    from odradek.pipelines.spark.writing.topics import Cluster
 
 MOST_THREADS = 32
 # With processing-time timers Spark always runs another batch, so that such a stream would never catch up.

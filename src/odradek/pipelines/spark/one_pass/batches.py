@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.spark.delivery import transactions_of
 from odradek.pipelines.spark.sinks.outputs import outputs_of, write_outputs
+from odradek.pipelines.spark.writing.delivery import transactions_of
 from odradek.pipelines.spark.written_outputs import WrittenOutputs
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from odradek.pipelines.definition.function_calls import called_functions
 from odradek.pipelines.definition.model import TableTarget, TopicTarget
 from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
-from odradek.pipelines.spark.delivery import origin_split
-from odradek.pipelines.spark.expectations import STOPS, unmet_reason
+from odradek.pipelines.spark.expectations import unmet_reason
 from odradek.pipelines.spark.hidden_columns import (
     HIDDEN,
     ORIGIN,
@@ -39,16 +38,18 @@ from odradek.pipelines.spark.one_pass.row_columns import (
     together,
 )
 from odradek.pipelines.spark.one_pass.selecting import Scope, select_rows
-from odradek.pipelines.spark.producers import producer_of
-from odradek.pipelines.spark.records import (
+from odradek.pipelines.spark.reading.records import (
     OBSERVED,
     checked_name,
     decoded,
     unfiltered_rows,
     written_name,
 )
+from odradek.pipelines.spark.sessions.failures import STOPS
 from odradek.pipelines.spark.sources import is_topic
-from odradek.pipelines.spark.transactional_writer import SPLIT
+from odradek.pipelines.spark.writing.delivery import origin_split
+from odradek.pipelines.spark.writing.kafka_records import producer_of
+from odradek.pipelines.spark.writing.transactional_writer import SPLIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Expectation, Pipeline, Source, Step
     from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.spark.one_pass.row_columns import Path, Table
-    from odradek.pipelines.spark.producers import Producer
+    from odradek.pipelines.spark.writing.kafka_records import Producer
 
 REFUSING = frozenset({Otherwise.DROP, Otherwise.QUARANTINE})
 QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"  # a text in double quotes is a column

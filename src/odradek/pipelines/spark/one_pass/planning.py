@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
-from odradek.pipelines.spark.private_names import PLANNING, analysed_plan, or_plainly, private
+from odradek.pipelines.spark.sessions.private_names import PLANNING, analysed_plan, or_plainly, private
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

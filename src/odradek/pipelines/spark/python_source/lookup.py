@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # confluent_kafka.admin does not list it in __all__
 
-from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.python_source.offsets import Partition
 from odradek.pipelines.spark.python_source.options import EARLIEST, LATEST
+from odradek.pipelines.spark.sessions.failures import PipelineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -10,9 +10,9 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.python_source.lookup import READ_UNCOMMITTED, Lookup
 from odradek.pipelines.spark.python_source.offsets import loss_message
+from odradek.pipelines.spark.sessions.failures import PipelineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaException, Producer
 
 from odradek.pipelines.operating.client_settings import librdkafka_settings
-from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.sessions.failures import PipelineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -15,8 +15,8 @@ from odradek.pipelines.definition.model import (
     TopicTarget,
 )
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Engine, FileFormat
-from odradek.pipelines.spark.record_files import ONE_FILE_PER_BATCH, SCHEME, source_folder
-from odradek.pipelines.spark.topics import Cluster
+from odradek.pipelines.spark.reading.record_files import ONE_FILE_PER_BATCH, SCHEME, source_folder
+from odradek.pipelines.spark.writing.topics import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Collection

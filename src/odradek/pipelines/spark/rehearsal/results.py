@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from odradek.pipelines.definition.model import FilesTarget, TableTarget, TopicTarget
 from odradek.pipelines.letters.letter import ID_HEADER
-from odradek.pipelines.spark.record_files import written_records
+from odradek.pipelines.spark.reading.record_files import written_records
 from odradek.pipelines.spark.rehearsal.whole import as_objects
 from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.warehouse import reading

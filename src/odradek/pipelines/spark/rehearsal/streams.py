@@ -20,10 +20,10 @@ from odradek.pipelines.planning.streams import streaming_names
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.expectations import Violations
-from odradek.pipelines.spark.python_references import load_module, load_reference
-from odradek.pipelines.spark.record_files import add_batch_file, add_records, source_folder
+from odradek.pipelines.spark.reading.record_files import add_batch_file, add_records, source_folder
 from odradek.pipelines.spark.rehearsal.advancing import add_empty_batch, with_later_clock
 from odradek.pipelines.spark.rehearsal.ends import FolderCluster
+from odradek.pipelines.spark.sessions.user_code import load_module, load_reference
 from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.warehouse import warehouse
 

@@ -23,10 +23,9 @@ from odradek.pipelines.definition.model import (
 )
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.spark.change_data import changes_in
-from odradek.pipelines.spark.failures import PipelineError, message_with_location
 from odradek.pipelines.spark.hidden_columns import has_origin, quoted, visible_columns, without_hidden
-from odradek.pipelines.spark.producers import Producer, producer_of
-from odradek.pipelines.spark.python_references import load_reference
+from odradek.pipelines.spark.sessions.failures import PipelineError, message_with_location
+from odradek.pipelines.spark.sessions.user_code import load_reference
 from odradek.pipelines.spark.sinks.change_data import ChangeData
 from odradek.pipelines.spark.sinks.stored_columns import as_stored
 from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
@@ -40,6 +39,7 @@ from odradek.pipelines.spark.views import (
     view_key,
     view_order,
 )
+from odradek.pipelines.spark.writing.kafka_records import Producer, producer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.planning.flow import Flow
-    from odradek.pipelines.spark.delivery import Transactions
-    from odradek.pipelines.spark.producers import Producer
     from odradek.pipelines.spark.sinks.batches import RowsByName
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
+    from odradek.pipelines.spark.writing.delivery import Transactions
+    from odradek.pipelines.spark.writing.kafka_records import Producer
     from odradek.pipelines.spark.written_outputs import WrittenOutputs
 
 

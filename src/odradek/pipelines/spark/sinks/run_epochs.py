@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.transactional_writer import TakenOver
+from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.writing.transactional_writer import TakenOver
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -24,6 +25,8 @@ LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's SQLSTATE
 
 class RunReplaced(PipelineError):
     """A later run of the same pipeline writes."""
+
+    healing = Healing.NEVER
 
 
 class RunEpochs:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sinks.column_values import value_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ CHUNK_ROWS = 500
 
 class WarehouseRefused(PipelineError):
     """The table cannot store the rows."""
+
+    healing = Healing.NEVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from odradek.pipelines.definition.vocabulary import Connector, Delivery, Encodin
 from odradek.pipelines.letters.letter import ID_HEADER
 from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.dead_letters import header, origin_id
-from odradek.pipelines.spark.delivery import origin_split
 from odradek.pipelines.spark.hidden_columns import has_origin, is_divided, quoted, user_expression, visible_columns
-from odradek.pipelines.spark.producers import Producer, producer_options
 from odradek.pipelines.spark.python_source.writing import write_topics
-from odradek.pipelines.spark.record_files import append_written, folder_of
+from odradek.pipelines.spark.reading.record_files import append_written, folder_of
+from odradek.pipelines.spark.writing.delivery import origin_split
+from odradek.pipelines.spark.writing.kafka_records import Producer, producer_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from odradek.pipelines.definition.model import Pipeline, Sink, TopicTarget
-    from odradek.pipelines.spark.delivery import Transactions
+    from odradek.pipelines.spark.writing.delivery import Transactions
 
 JSON_OPTIONS = {"ignoreNullFields": "false"}
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from odradek.pipelines.definition.secrets import without_url_passwords
-from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sinks.change_data import (
     ChangeData,
     apply_change_data,
@@ -49,6 +50,8 @@ POSTGRESQL_IDENTITY = "SELECT pg_postmaster_start_time(), current_database(), cu
 
 class WarehouseUnavailable(PipelineError):
     """The database is unreachable, busy or full; a retry may succeed."""
+
+    healing = Healing.LIKELY
 
 
 @dataclass(frozen=True, slots=True)

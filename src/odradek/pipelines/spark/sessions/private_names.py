@@ -13,12 +13,14 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyspark
+from py4j.java_gateway import JavaMember
 from py4j.protocol import Py4JError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
 
 Result = TypeVar("Result")
 LOG = logging.getLogger("odradek.pipelines")
@@ -164,3 +166,33 @@ def warn(use: Use, error: Exception) -> None:
             "PySpark %s has changed a private name that is used to %s; %s (%s)",
             pyspark.__version__, use.purpose, use.fallback, reason,
         )  # fmt: skip
+
+
+# PySpark asks Java for the classes of its functions by name at each use. To find a class by its short name, Java
+# searches several packages in all jars of Spark, which takes longer than most of the calls.
+CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonSQLUtils", "PythonUtils")
+
+
+class KeptClass:
+    """A Java class that is asked once for each of its methods."""
+
+    def __init__(self, java_class: Any) -> None:
+        self._java_class = java_class
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self._java_class, name)
+        if isinstance(member, JavaMember):
+            self.__dict__[name] = member
+        return member
+
+
+def keep_classes(session: SparkSession) -> None:
+    """Keeps the Java classes whose methods PySpark calls for every column, with the methods that were used."""
+
+    def keep() -> None:
+        view = private(session, "jvm")
+        for name in CLASSES:
+            if name not in vars(view):
+                vars(view)[name] = KeptClass(getattr(view, name))
+
+    or_plainly(LOOKUPS, keep, None)

@@ -1,14 +1,21 @@
-"""Short messages for errors of Spark and of user code."""
+"""Failures of pipelines: short messages for errors of Spark and of user code, and whether a retry may succeed."""
 
 from __future__ import annotations
 
 import re
 import traceback
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from odradek.pipelines.definition.secrets import without_url_passwords
+from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.spark.writing.transactional_writer import TAKEN_OVER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
@@ -19,15 +26,51 @@ LIBRARIES = re.compile(r"[/\\](?:site-packages|odradek[/\\]pipelines|lib[/\\]pyt
 AWAITED = "Exception thrown in awaitResult"  # Spark's words for a failure of another thread, which is the cause
 UNREADABLE = re.compile(r"fetching the next record from (\S+)-(\d+)\. .*")  # of Kafka's Java client
 LONGEST = 400
+# Parts of messages, for errors whose type is lost on the way through Spark.
+STOPS = "which stops the pipeline"  # of an expectation that a row does not meet
+NEVER_MESSAGES = (STOPS, TAKEN_OVER, "STATE_STORE_KEY_SCHEMA", "STATE_STORE_VALUE_SCHEMA", "STATE_SCHEMA")
+LIKELY_MESSAGES = ("TimeoutException", "DisconnectException", "NotLeaderOrFollower", "No space left on device")
 SPARK_ERRORS = (PySparkException, Py4JJavaError)  # the second one of a job whose rows are collected
 
 
 class PipelineError(Exception):
-    """A failure with a message for the user; it starts with the place in the definition if there is one."""
+    """A failure with a message for the user; it starts with the place in the definition if there is one.
+
+    `healing` is NEVER if a retry cannot succeed until the definition, the data or what is installed changes, and LIKELY
+    if an external system is unavailable or full.
+    """
+
+    healing = Healing.PERHAPS
 
 
 class SparkProcessEnded(PipelineError):
     """Spark's JVM has ended."""
+
+    healing = Healing.LIKELY
+
+
+def healing_of(error: BaseException) -> Healing:
+    """Whether a retry may succeed, by the error and those that caused it."""
+    found = {healing_of_one(each) for each in causes(error)}
+    return next((each for each in (Healing.NEVER, Healing.LIKELY) if each in found), Healing.PERHAPS)
+
+
+def healing_of_one(error: BaseException) -> Healing:
+    from sqlalchemy.exc import OperationalError  # noqa: PLC0415 - workers may lack it
+
+    if isinstance(error, AnalysisException | ParseException) or any(each in str(error) for each in NEVER_MESSAGES):
+        return Healing.NEVER
+    if isinstance(error, PipelineError) and error.healing is not Healing.PERHAPS:
+        return error.healing
+    is_likely = isinstance(error, OperationalError | OSError) or any(each in str(error) for each in LIKELY_MESSAGES)
+    return Healing.LIKELY if is_likely else Healing.PERHAPS
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__
 
 
 def plain_message(error: BaseException) -> str:

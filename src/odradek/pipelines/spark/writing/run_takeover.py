@@ -16,12 +16,12 @@ from confluent_kafka import KafkaException
 
 from odradek.pipelines.definition.model import TableTarget, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery
-from odradek.pipelines.spark.delivery import SplitsUnknown, assignment_of, group_of, is_repeatable, splits_of
 from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, warehouse
-from odradek.pipelines.spark.transaction_check import producers_of
-from odradek.pipelines.spark.transactional_writer import (
+from odradek.pipelines.spark.writing.delivery import SplitsUnknown, assignment_of, group_of, is_repeatable, splits_of
+from odradek.pipelines.spark.writing.transaction_check import producers_of
+from odradek.pipelines.spark.writing.transactional_writer import (
     DeliveryFailed,
     TakenOver,
     claim_split,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.planning.flow import Flow
-    from odradek.pipelines.spark.transactional_writer import Assignment
+    from odradek.pipelines.spark.writing.transactional_writer import Assignment
 
     Slot = tuple[Assignment, int]
 

@@ -1,7 +1,8 @@
 """Decodes Avro values on Spark's workers: fastavro decodes with the writer's schema, `avro_resolution` resolves.
 
-fastavro's own resolution ignores the reader's logical types, leaves the JSON of defaults in place of bytes and times,
-and takes the first member of a union that fits.
+Spark's Avro reader is a separate package and does not say why a record is unreadable. fastavro's own resolution ignores
+the reader's logical types, leaves the JSON of defaults in place of bytes and times, and takes the first member of a
+union that fits.
 """
 
 from __future__ import annotations
@@ -13,16 +14,25 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.pandas.functions import pandas_udf
+
 from odradek.pipelines.definition.avro_resolution import Unresolvable, converter
 from odradek.pipelines.definition.avro_types import avro_type, wire_schema
 from odradek.pipelines.definition.avro_writers import HEADER_BYTES, MAGIC, UnknownSchema
+from odradek.pipelines.spark.hidden_columns import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql import DataFrame
+
     from odradek.pipelines.definition.avro_writers import WriterSchemas
+    from odradek.pipelines.definition.model import RecordSchema
 
     Decoded = tuple[dict[str, Any] | None, str | None]  # the record, or None and the reason
+
 
 MOST_SCHEMAS = 1000
 LONGEST_REASON = 200
@@ -78,3 +88,30 @@ def compiled(writer: str, reader: str) -> tuple[Any, Callable[[Any], Any]]:
 
     written = avro_type(json.loads(writer))
     return parse_schema(wire_schema(written)), converter(written, avro_type(json.loads(reader)))
+
+
+def decode_avro(raw: DataFrame, schema: RecordSchema, parsed: str, rejected: str) -> DataFrame:
+    """Adds the decoded struct, or null and the reason why the value could not be decoded."""
+    columns = ", ".join(f"{quoted(each.name)}: {each.type.ddl}" for each in schema.columns)
+    decode = pandas_udf(avro_decoder(format_of(schema)), f"record STRUCT<{columns}>, reason STRING")  # type: ignore[call-overload]  # the types of PySpark omit functions whose hints are made at run time
+    return (
+        raw.withColumn("__decoded", decode(F.col("value")))
+        .withColumn(parsed, F.col("__decoded.record"))
+        .withColumn(rejected, F.col("__decoded.reason"))
+        .drop("__decoded")
+    )
+
+
+def format_of(schema: RecordSchema) -> AvroFormat:
+    if schema.avro is None:
+        raise ValueError("format: avro needs an Avro schema")
+    return AvroFormat(schema.avro, schema.writer or schema.avro, schema.writers)
+
+
+def avro_decoder(how: AvroFormat) -> Any:
+    def decode(values: pd.Series) -> pd.DataFrame:
+        outcomes = [how.decode(value) for value in values]
+        return pd.DataFrame({"record": [each[0] for each in outcomes], "reason": [each[1] for each in outcomes]})
+
+    decode.__annotations__ = {"values": pd.Series, "return": pd.DataFrame}
+    return decode

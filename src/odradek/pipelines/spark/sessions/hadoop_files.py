@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from py4j.protocol import Py4JJavaError
 
-from odradek.pipelines.spark.failures import PipelineError, plain_message
-from odradek.pipelines.spark.private_names import private
+from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
+from odradek.pipelines.spark.sessions.private_names import private
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JVMView

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shutil
 import socket
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyspark
@@ -17,10 +19,10 @@ from pyspark.sql import SparkSession
 
 from odradek.pipelines.definition.secrets import SECRET_NAME, is_secret_name
 from odradek.pipelines.definition.vocabulary import Connector
+from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.connector_choice import CHOICE, choose_connector
-from odradek.pipelines.spark.java import require_java
-from odradek.pipelines.spark.java_options import java_settings
-from odradek.pipelines.spark.kept_classes import keep_classes
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.sessions.private_names import keep_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -58,6 +60,21 @@ LOCAL_DEFAULTS = {
 JOIN_FORMAT, JOIN_FORMAT_SINCE = {"spark.sql.streaming.join.stateFormatVersion": "4"}, (4, 3)
 LOOPBACK = "127.0.0.1"
 STANDALONE = re.compile(r"spark://(?P<host>[^:,/]+|\[[^]]+\]):(?P<port>\d+)")
+# A flow may compile to one method of more than 8000 bytes, which Java would never compile.
+COMPILE_LARGE_METHODS = "-XX:-DontCompileHugeMethods"
+JAVA_OPTIONS = ("spark.driver.defaultJavaOptions", "spark.executor.defaultJavaOptions")
+OFFSET = re.compile(r"(?:UTC|UT|GMT)?(?P<offset>[+-]\d{1,2}(?::?\d{2})?)")
+REGION = re.compile(r"[A-Za-z][\w+-]*(?:/[\w+-]+)*", re.ASCII)
+HOW_TO_GET_JAVA = (
+    "install it (Debian and Ubuntu: apt install openjdk-17-jre-headless; macOS: brew install openjdk@17), "
+    "or set JAVA_HOME to the folder of a Java 17"
+)
+
+
+class JavaMissing(PipelineError):
+    """There is no Java."""
+
+    healing = Healing.NEVER
 
 
 def start_session(
@@ -109,25 +126,38 @@ def master_of(master: str | None, settings: Mapping[str, str]) -> str:
     return master or settings.get("spark.master") or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
 
 
+def require_java() -> None:
+    """Raises `JavaMissing` if Spark would not find a Java."""
+    home = os.environ.get("JAVA_HOME")
+    if home and not (Path(home) / "bin" / "java").exists():
+        raise JavaMissing(f"Spark needs Java 17, and JAVA_HOME ({home}) has none; {HOW_TO_GET_JAVA}")
+    if not home and shutil.which("java") is None:
+        raise JavaMissing(f"Spark needs Java 17, and there is no Java; {HOW_TO_GET_JAVA}")
+
+
 def settings_for(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a session with this master: the defaults, and those of the user, which override them."""
+    """The settings of a session with this master: the defaults, and those of the user, which override them.
+
+    Options of Java come before the user's `defaultJavaOptions` and `extraJavaOptions`, so that these prevail."""
     given = {**defaults_for(master, settings), **settings}
-    return {**given, **java_settings(settings, given[ZONE])}
+    options = java_options(given[ZONE])
+    return {**given, **{name: f"{options} {settings.get(name, '')}".rstrip() for name in JAVA_OPTIONS}}
+
+
+def java_options(zone: str) -> str:
+    """Options for a session time zone: Spark's JDBC reader converts timestamps by the zone of its process, so that
+    both must be the same. A zone that Java cannot have is left out: Java would take it for UTC."""
+    offset = OFFSET.fullmatch(zone)
+    known = f"GMT{offset['offset']}" if offset is not None else zone if REGION.fullmatch(zone) else None
+    return COMPILE_LARGE_METHODS if known is None else f"{COMPILE_LARGE_METHODS} -Duser.timezone={known}"
 
 
 def defaults_for(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
     """The default settings of a session with this master."""
     is_local = master_of(master, settings).startswith("local")
-    has_join_format = spark_version() >= JOIN_FORMAT_SINCE and settings.get(PROVIDER, ROCKSDB) == ROCKSDB
-    return {
-        **DEFAULTS,
-        **(JOIN_FORMAT if has_join_format else {}),
-        **(LOCAL_DEFAULTS if is_local else {}),
-    }
-
-
-def spark_version() -> tuple[int, ...]:
-    return tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+    version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+    has_join_format = version >= JOIN_FORMAT_SINCE and settings.get(PROVIDER, ROCKSDB) == ROCKSDB
+    return {**DEFAULTS, **(JOIN_FORMAT if has_join_format else {}), **(LOCAL_DEFAULTS if is_local else {})}
 
 
 def own_address(master: str) -> str | None:

@@ -13,11 +13,12 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery
+from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.client_settings import librdkafka_settings
-from odradek.pipelines.spark.delivery import SPLITS, marks_topic
-from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.python_source.options import INTERNAL
-from odradek.pipelines.spark.transaction_check import check_transactions, producers_of
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.writing.delivery import SPLITS, marks_topic
+from odradek.pipelines.spark.writing.transaction_check import check_transactions, producers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,9 +40,13 @@ TOPIC_CONFIG = {"max.message.bytes": str(8 * 1024 * 1024)}
 class TopicMissing(PipelineError):
     """The topic of a source does not exist."""
 
+    healing = Healing.LIKELY
+
 
 class BrokersUnavailable(PipelineError):
     """No broker is reachable."""
+
+    healing = Healing.LIKELY
 
 
 class TopicRefused(PipelineError):

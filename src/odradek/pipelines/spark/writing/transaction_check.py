@@ -10,13 +10,13 @@ from confluent_kafka import KafkaException, Producer
 
 from odradek.pipelines.definition.model import TopicTarget
 from odradek.pipelines.operating.client_settings import librdkafka_settings
-from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.producers import producer_of
-from odradek.pipelines.spark.transactional_writer import DEFAULTS
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.writing.kafka_records import producer_of
+from odradek.pipelines.spark.writing.transactional_writer import DEFAULTS
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.spark.producers import Producer as Settings
+    from odradek.pipelines.spark.writing.kafka_records import Producer as Settings
 
 CHECK_S = 30.0
 SLICE_S = 0.5

@@ -20,14 +20,15 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.operations import PythonFunction
 from odradek.pipelines.definition.vocabulary import Delivery
+from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.client_settings import librdkafka_settings
-from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hidden_columns import ORIGIN
-from odradek.pipelines.spark.producers import producer_of
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
 from odradek.pipelines.spark.sources import is_topic
-from odradek.pipelines.spark.transaction_check import producers_of
-from odradek.pipelines.spark.transactional_writer import (
+from odradek.pipelines.spark.writing.kafka_records import producer_of
+from odradek.pipelines.spark.writing.transaction_check import producers_of
+from odradek.pipelines.spark.writing.transactional_writer import (
     SPLIT,
     Assignment,
     TakenOver,
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.planning.flow import Flow
-    from odradek.pipelines.spark.producers import Producer
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
+    from odradek.pipelines.spark.writing.kafka_records import Producer
 
 SPLITS = 4  # partitions of the marks topic if this process creates it; one that exists keeps its number
 LOOK_S = 10.0
@@ -56,6 +57,8 @@ COLUMNS = ("topic", "key", "value", "headers")
 
 class SplitsUnknown(PipelineError):
     """The number of splits cannot be determined. A wrong number would write records twice, so none is assumed."""
+
+    healing = Healing.LIKELY
 
 
 def marks_topic(pipeline: Pipeline) -> str:

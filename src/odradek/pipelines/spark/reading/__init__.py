@@ -1,0 +1,1 @@
+"""Reads sources: topics, tables and files, and decodes records."""
