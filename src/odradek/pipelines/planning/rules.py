@@ -133,12 +133,7 @@ def groups(plan: Plan) -> Iterator[Refusal]:
             message = f"{table.described} keeps state over the groups of '{name}', which never become final"
             example = f"group '{name}' by a window of its event time, or {THROUGH_A_TOPIC}"
             yield Refusal(Code.STATE_OVER_OPEN_GROUPS, table, table.place(), message, example)
-        made = table.made_by
-        is_alone = isinstance(made, Aggregation) and made.window is not None and made.window.gap and not made.by
-        is_alone = is_alone or (
-            isinstance(made, GroupSql) and table.path.sessions == table.name and len(made.shape.keys) == 1
-        )
-        if is_alone:
+        if table.path.sessions == table.name and len(table.path.groups or ()) == 1:
             message = f"the sessions of {table.described} need columns beside the session"
             yield Refusal(Code.FINAL_ONLY, table, table.place(), message, "add by: [user], whose sessions they are")
     for end in plan.ends:
