@@ -239,15 +239,47 @@ def export(
 ) -> Iterator[bytes]:
     """JSON lines, in chunks. An export that lacks records ends with a line that gives the reason; Failure if it has
     failed."""
-    written = 0
+    deadline = time.monotonic() + EXPORT_S
+    chunk = bytearray()
+    written = size_bytes = 0
+    limit = failure = ""
+    unreadable = Unreadable()
     try:
-        for chunk, records in _chunks(cluster, reading, decode_and_mask, wanted, is_stopped):
-            yield chunk
-            written += records
+        for batch in _batches(cluster, reading, wanted, is_stopped, unreadable):
+            for record in _matching(batch, decode_and_mask, wanted):
+                limit = _limit_of(written, size_bytes)
+                if limit:
+                    break
+                line = json_line(record)
+                chunk += line
+                size_bytes += len(line)
+                written += 1
+                if len(chunk) >= CHUNK_BYTES:
+                    yield bytes(chunk)
+                    chunk.clear()
+            if not limit and time.monotonic() > deadline:
+                limit = f"{EXPORT_S:g} seconds"
+            if limit:
+                break
+            if chunk:
+                yield bytes(chunk)
+                chunk.clear()
     except Exception as error:
         failure = trouble_of(error)
-        yield incomplete_line(failure, written)
-        raise Failure(f"export: {failure}") from error
+    reason = failure or (f"the limit of an export was reached: {limit}" if limit else unreadable.notice)
+    if reason:
+        yield bytes(chunk) + incomplete_line(reason, written)
+    elif chunk:
+        yield bytes(chunk)
+    if failure:
+        raise Failure(f"export: {failure}")
+
+
+def _limit_of(records: int, size_bytes: int) -> str:
+    """The limit of an export that is reached; empty if none is."""
+    if records >= EXPORT_RECORDS:
+        return f"{EXPORT_RECORDS:,} records"
+    return f"{EXPORT_BYTES:,} bytes" if size_bytes >= EXPORT_BYTES else ""
 
 
 def _batches(
@@ -264,46 +296,3 @@ def _batches(
         yield from scan(cluster, reading.topic, ranges, is_stopped, unreadable)
         if notice:
             raise Failure(notice)
-
-
-def _chunks(
-    cluster: Cluster,
-    reading: Reading,
-    decode_and_mask: DecodeAndMask,
-    wanted: RecordFilter,
-    is_stopped: Callable[[], bool],
-) -> Iterator[tuple[bytes, int]]:
-    """JSON lines with the number of their records."""
-    deadline = time.monotonic() + EXPORT_S
-    written = size_bytes = 0
-    limit = ""
-    unreadable = Unreadable()
-    for batch in _batches(cluster, reading, wanted, is_stopped, unreadable):
-        chunk = bytearray()
-        records = 0
-        for record in _matching(batch, decode_and_mask, wanted):
-            if written + records >= EXPORT_RECORDS:
-                limit = f"{EXPORT_RECORDS:,} records"
-            elif size_bytes >= EXPORT_BYTES:
-                limit = f"{EXPORT_BYTES:,} bytes"
-            if limit:
-                break
-            line = json_line(record)
-            chunk += line
-            size_bytes += len(line)
-            records += 1
-            if len(chunk) >= CHUNK_BYTES:
-                yield bytes(chunk), records
-                written += records
-                chunk.clear()
-                records = 0
-        if chunk:
-            yield bytes(chunk), records
-            written += records
-        if not limit and time.monotonic() > deadline:
-            limit = f"{EXPORT_S:g} seconds"
-        if limit:
-            yield incomplete_line(f"the limit of an export was reached: {limit}", written), 0
-            return
-    if unreadable.count:
-        yield incomplete_line(unreadable.notice, written), 0
