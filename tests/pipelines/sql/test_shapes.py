@@ -340,7 +340,12 @@ def test_where_behind_an_outer_join_is_no_condition_of_the_join() -> None:
             "1 from s",
             "how: left",
         ),
-        ("select (select max(m) from t) as m from s", "(SELECT …) of the stream 't'", "max(m)", "a step for its value"),
+        (
+            "select (select max(m) from t) as m from s",
+            "(SELECT …) of the stream 't'",
+            "(select",
+            "a step for its value",
+        ),
         (
             "select k, count(*) from s join d using (k) group by k",
             "a join and groups in one SELECT",

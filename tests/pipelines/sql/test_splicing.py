@@ -45,10 +45,10 @@ def test_names_become_paths(select: str, items: list[str]) -> None:
         ("count(distinct n)", "size(array_distinct(collect_set(n)))"),
         ("count(distinct n, k)", "count(distinct n, k)"),
         ("count(DISTINCT n + 1) filter (where n > 1) + 1",
-         "size(array_distinct(collect_set(n + 1) filter (where n > 1))) + 1"),
+         "size(array_distinct(collect_set(n + 1) FILTER (WHERE n > 1))) + 1"),
         ("max_by(k, at)", "max_by(k, if((at) is null, null, struct(at, k)))"),
         ("Min_By(struct(k, n), at) filter (where n > 0)",
-         "Min_By(struct(k, n), if((at) is null, null, struct(at, struct(k, n)))) filter (where n > 0)"),
+         "Min_By(struct(k, n), if((at) is null, null, struct(at, struct(k, n)))) FILTER (WHERE n > 0)"),
         ("sum(n) + count(k)", "sum(n) + count(k)"),
     ],
 )  # fmt: skip

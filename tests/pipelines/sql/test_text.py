@@ -6,6 +6,7 @@ import pytest
 
 from odradek.pipelines.sql.text import (
     SqlError,
+    exp,
     parse_any,
     parse_expression,
     parse_query,
@@ -75,7 +76,8 @@ def test_a_span_covers_the_names_and_literals_of_a_tree() -> None:
     span = span_of(parse_query(text).expressions[0])
     assert span is not None
     assert text[slice(*span)] == "upper(a.b) + 1 as x"
-    assert span_of(parse_query("select null").expressions[0]) is None
+    assert span_of(parse_query("select  null ").expressions[0]) == (8, 12)
+    assert span_of(exp.Null()) is None
 
 
 def test_a_position_counts_from_one() -> None:

@@ -117,7 +117,7 @@ def failing_parts(query: Query) -> Iterator[tuple[str, str, int]]:
     for kind, name in FAILING.items():
         for node in query.tree.find_all(getattr(exp, kind)):
             found = span_of(node)
-            if type(node).__name__ == kind and found is not None and not _is_safe(query, node, found):
+            if type(node).__name__ == kind and found is not None and not _is_safe(query, node):
                 yield name, MAY_FAIL[name.split("(", maxsplit=1)[0]], found[0] + query.part.start
 
 
@@ -127,10 +127,10 @@ def _is_of_value(query: Query, call: Call) -> bool:
     return kind is not None and kind != STRING and not isinstance(kind, Array | Map)
 
 
-def _is_safe(query: Query, node: exp.Expr, found: Span) -> bool:
+def _is_safe(query: Query, node: exp.Expr) -> bool:
     """Whether it is a division by a number that is not 0, or a cast of a column that is no text."""
     divisor = node.args.get("expression")
     if isinstance(divisor, exp.Literal):
         return not divisor.is_string and float(divisor.name) != 0
-    kind = _type_of(query, (found[0] + query.part.start, found[1] + query.part.start))
-    return isinstance(node, exp.Cast) and isinstance(node.this, exp.Column) and kind not in {None, STRING}
+    is_of_column = isinstance(node, exp.Cast) and isinstance(node.this, exp.Column)
+    return is_of_column and _type_of(query, query.span(node.this)) not in {None, STRING}

@@ -85,7 +85,7 @@ def _is_rewritten(call: Call) -> bool:
 
 def _rewritten(query: Query, call: Call) -> str:
     first, *others = (with_calls(query, each) for each in call.arguments)
-    condition = "" if call.filter is None else " " + with_calls(query, call.filter)
+    condition = "" if call.filter is None else f" FILTER (WHERE {with_calls(query, call.filter)})"
     if call.name == "count":
         return f"size(array_distinct(collect_set({first}){condition}))"
     name = query.text(call.span).split("(")[0]

@@ -9,7 +9,7 @@ import functools
 import importlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from odradek.pipelines.definition.nearest import nearest
 
@@ -26,6 +26,8 @@ CLOSING = frozenset(("R_PAREN", "R_BRACKET", "R_BRACE"))
 LITERAL_FUNCTIONS = ("current_date", "current_timestamp", "current_time", "current_user", "session_user", "user")
 WINDOWS = ("window", "session_window")
 SPECIAL_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "OVERLAY", "SUBSTRING", "SUBSTR")
+# The methods of sqlglot's parser that read items, conditions and groups, terms of AND, arguments, and calls.
+WITH_SPANS = ("_parse_disjunction", "_parse_equality", "_parse_lambda", "_parse_function_call")
 QUOTED = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|(?P<open>'|"|`|/\*)""", re.DOTALL
 )
@@ -85,7 +87,22 @@ def dialect() -> Any:
             FUNCTION_PARSERS: ClassVar[dict[str, Any]] = special
             NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
 
+    for name in WITH_SPANS:
+        setattr(Written.Parser, name, _with_span(getattr(parser, name)))
     return Written()
+
+
+def _with_span(parse: Any) -> Any:
+    """A method of sqlglot's parser that notes in its result from which part of the text it was read."""
+
+    def parse_with_span(self: Any, *arguments: Any, **named: Any) -> Any:
+        first = self._curr
+        tree = parse(self, *arguments, **named)
+        if tree is not None:
+            tree.meta["span"] = (first.start, self._prev.end + 1)
+        return tree
+
+    return parse_with_span
 
 
 @functools.lru_cache(maxsize=1024)
@@ -190,7 +207,9 @@ def position(text: str, offset: int) -> tuple[int, int]:
 
 
 def span_of(node: exp.Expr) -> Span | None:
-    """The span from the first to the last name in a tree; sqlglot records no other positions."""
+    """The part of the text that an expression was read from; of other trees that from the first to the last name."""
+    if "span" in node.meta:
+        return cast("Span", node.meta["span"])
     found = [each.meta for each in node.walk() if "start" in each.meta]
     return (min(each["start"] for each in found), max(each["end"] for each in found) + 1) if found else None
 
@@ -220,11 +239,6 @@ def cut(tokens: Sequence[Token], at: Iterable[int]) -> list[Sequence[Token]]:
     ends = [*at, len(tokens)]
     starts = [0, *(index + 1 for index in ends[:-1])]
     return [tokens[start:end] for start, end in zip(starts, ends, strict=True)]
-
-
-def between_commas(tokens: Sequence[Token]) -> list[Sequence[Token]]:
-    commas = [index for index in outside_brackets(tokens) if tokens[index].kind == "COMMA"]
-    return cut(tokens, commas) if tokens else []
 
 
 def _first(text: str) -> int:
