@@ -51,6 +51,7 @@ from odradek.cli.framework.output import (
 from odradek.cli.framework.parameter_types import DURATION_MS, OFFSET, TIME_MS, TOPIC_NAME, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT64_MAX, age_text, count_text
+from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +87,7 @@ def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> Non
     found, missing = groups.list_groups(BrokerRequests(cluster, groups.LIST_TIMEOUT_S))
     rows = [each for each in found if not states or each.state in states]
     nothing = "no groups" + (" in this state" if states else "; a consumer with a group.id creates one")
-    nothing = nothing if rows or as_json else nothing_visible(cluster, "groups", nothing)
+    nothing = nothing if rows or as_json else nothing_visible(cluster, "groups", nothing, Operation.DESCRIBE)
     objects = [{"group": name, "state": state, "type": kind} for name, state, kind in rows]
     print_list(objects, ["GROUP", "STATE", "TYPE"], rows, otherwise=nothing, as_json=as_json)
     note_missing(missing, "groups")

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import click
 
-from odradek.cli.client.chosen_cluster import remember_profile
+from odradek.cli.client.options import remember_profile
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.interrupt import interrupt, interrupts
 from odradek.cli.framework.options import flag

@@ -18,8 +18,7 @@ from odradek.admin.profiles import (
     shown_properties,
     write_profile,
 )
-from odradek.cli.client.chosen_cluster import chosen_cluster
-from odradek.cli.client.options import connection_options
+from odradek.cli.client.options import chosen_cluster, connection_options
 from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.options import flag, format_option
 from odradek.cli.framework.output import print_columns, print_json, print_list, print_result

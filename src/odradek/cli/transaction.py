@@ -34,6 +34,7 @@ from odradek.cli.framework.output import (
 from odradek.cli.framework.parameter_types import DURATION_MS, OFFSET, PARTITION, TEXT, TOPIC_NAME, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, age_text, count_text, iso_text
+from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
@@ -94,7 +95,7 @@ def list_transactions(
     nothing = "no transactions; a producer with a transactional.id begins them"
     if states or producer_ids or open_for_ms is not None or pattern:
         nothing = "no such transactions"
-    nothing = nothing if rows or as_json else nothing_visible(cluster, "transactions", nothing)
+    nothing = nothing if rows or as_json else nothing_visible(cluster, "transactions", nothing, Operation.DESCRIBE)
     print_list(
         [dict(zip(("transactional_id", "coordinator", "producer_id", "state"), row, strict=True)) for row in rows],
         ["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "STATE"],

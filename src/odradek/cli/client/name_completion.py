@@ -61,7 +61,7 @@ def complete_topic_assignments(
 def matching_names(
     context: click.Context, incomplete: str, find: Callable[[Cluster], Iterable[str]]
 ) -> list[CompletionItem]:
-    from odradek.cli.client.chosen_cluster import chosen_cluster
+    from odradek.cli.client.options import chosen_cluster
 
     try:
         parameters: dict[str, Any] = dict(context.params)

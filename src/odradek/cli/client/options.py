@@ -1,4 +1,4 @@
-"""Options and arguments of the commands that connect to a cluster: its address, client properties, names."""
+"""The cluster that the options of a command name, and what else commands have that connect to one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
-from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER, chosen_cluster
 from odradek.cli.client.name_completion import complete_groups, complete_topics, complete_transactional_ids
 from odradek.cli.framework.options import format_option, option, repeatable, with_options
 from odradek.cli.framework.parameter_types import GROUP_NAME, PAIR, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
 from odradek.conventions.failures import Failure
-from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
+    from odradek.security.authorizer import Operation
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,7 +73,7 @@ def connection_options(function: F) -> F:
     )  # fmt: skip
 
 
-def nothing_visible(cluster: Cluster, things: str, text: str, operation: Operation = Operation.DESCRIBE) -> str:
+def nothing_visible(cluster: Cluster, things: str, text: str, operation: Operation) -> str:
     """What a command says that lists nothing: `text`, unless the user may not see everything."""
     if cluster.may(operation):
         return text
@@ -99,3 +99,51 @@ groups_argument = click.argument(
 transactional_ids_argument = click.argument(
     "names", metavar="ID...", nargs=-1, required=True, type=TRANSACTIONAL_ID, shell_complete=complete_transactional_ids
 )
+
+
+DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
+NAMING_A_CLUSTER = ("bootstrap_server", "secure", "command_config")
+PROFILE = "odradek.connection_profile"  # of the main command, in the context's meta
+GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+
+
+def remember_profile(context: click.Context, _parameter: click.Parameter, name: str | None) -> None:
+    """`odradek --profile NAME`, for the commands below it."""
+    if name is not None:
+        context.meta[PROFILE] = name
+
+
+def chosen_cluster(context: click.Context, parameters: dict[str, Any]) -> Cluster:
+    """The cluster that the options name. Removes them from `parameters`."""
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.profiles import SERVERS, chosen_properties
+
+    given = dict(parameters.pop("client_properties", None) or ())
+    server = parameters.pop("bootstrap_server", None) or DEFAULT_BOOTSTRAP_SERVER
+    is_given = context.get_parameter_source("bootstrap_server") is ParameterSource.COMMANDLINE
+    properties = chosen_properties(
+        profile=chosen_profile(context, parameters.pop("profile", None)),
+        secure=parameters.pop("secure", None),
+        command_config=parameters.pop("command_config", None),
+        given=given,
+        bootstrap_server=server if is_given else None,
+        default_server=server,  # of the environment, or the default
+    )
+    cluster = Cluster(properties.pop(SERVERS), properties)
+    if given:
+        cluster.check_names(given)  # imports the client library
+    return cluster
+
+
+def chosen_profile(context: click.Context, name: str | None) -> str | None:
+    """The profile given after the command, before it (`odradek --profile NAME`), or in the environment, in this order;
+    then that of `odradek profile use`, unless another option or variable names a cluster, which must not get its
+    secrets."""
+    if context.get_parameter_source("profile") is ParameterSource.COMMANDLINE:
+        return name
+    name = context.meta.get(PROFILE) or name
+    if name is not None or any(context.get_parameter_source(each) in GIVEN for each in NAMING_A_CLUSTER):
+        return name
+    from odradek.admin.profiles import default_profile
+
+    return default_profile()

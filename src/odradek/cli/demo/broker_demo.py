@@ -22,7 +22,7 @@ from confluent_kafka import TopicPartition
 
 from odradek.admin.cluster import Cluster
 from odradek.admin.errors import NoSuchTopic
-from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
+from odradek.cli.client.options import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.demo.cluster_demo import run_cluster_demo
 from odradek.cli.demo.local_brokers import brokers_option, check_ports, local_broker, port_option
 from odradek.cli.framework.commands import command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -18,7 +18,9 @@ from odradek.local.zookeeper import ZooKeeperDidNotStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
+_Running = TypeVar("_Running", RunningBroker, RunningCluster)
 MOST_BROKERS = 9  # each has a key of the demo
 SESSION_TIMEOUT_MS = 3000  # the death of a controller is noticed after this time
 
@@ -44,19 +46,11 @@ def check_ports(first: int, count: int, command: str) -> None:
             raise Failure(f"127.0.0.1:{port} is in use; {advice}")
 
 
-@contextlib.contextmanager
-def local_broker(port: int, data_dir: str | None = None) -> Iterator[RunningBroker]:
-    running = RunningBroker(port=port, data_directory=data_dir)
-    try:
-        with _failures():
-            running.start()
-        yield running
-    finally:
-        running.close()
+def local_broker(port: int, data_dir: str | None = None) -> AbstractContextManager[RunningBroker]:
+    return _started(RunningBroker(port=port, data_directory=data_dir))
 
 
-@contextlib.contextmanager
-def local_cluster(count: int, port: int, data_dir: str | None = None) -> Iterator[RunningCluster]:
+def local_cluster(count: int, port: int, data_dir: str | None = None) -> AbstractContextManager[RunningCluster]:
     """ZooKeeper and brokers, of which any may be killed: the others acknowledge records."""
     in_sync = 2 if count > 2 else 1
     properties = {
@@ -64,20 +58,17 @@ def local_cluster(count: int, port: int, data_dir: str | None = None) -> Iterato
         "transaction.state.log.min.isr": in_sync,
         "zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS,
     }
-    running = RunningCluster(count, properties, has_network=False, port=port, data_directory=data_dir)
-    try:
-        with _failures():
-            running.start()
-        yield running
-    finally:
-        running.close()
+    return _started(RunningCluster(count, properties, has_network=False, port=port, data_directory=data_dir))
 
 
 @contextlib.contextmanager
-def _failures() -> Iterator[None]:
+def _started(running: _Running) -> Iterator[_Running]:
     try:
-        yield
+        running.start()
+        yield running
     except ZooKeeperDidNotStart as error:
         raise Failure(f"ZooKeeper did not start: {error}") from None
     except BrokerError as error:
         raise Failure(error.reason) from None
+    finally:
+        running.close()

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 
 from odradek.admin.cluster import Cluster
 from odradek.admin.profiles import SERVERS, chosen_properties
-from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
+from odradek.cli.client.options import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.demo.local_brokers import brokers_option, check_ports, local_broker, local_cluster, port_option
 from odradek.cli.example.examples import (
     DEFAULT_EXAMPLE,

@@ -22,47 +22,36 @@ from rich.progress import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 REFRESH_S = 0.1
-
-
-def stderr_progress(*columns: ProgressColumn) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        TaskProgressColumn(),
-        *columns,
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        refresh_per_second=8,
-        expand=True,
-        transient=True,
-    )
 
 
 @contextmanager
 def bytes_progress(description: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
     """A bar over the bytes of a file. Yields a function that adds bytes; it is cheap enough to be called per line."""
-    progress = stderr_progress(DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    task = progress.add_task(description, total=total_bytes)
-    gathered = 0
-    shown_at = time.monotonic()
+    done_bytes = 0
+    with _progress(description, total_bytes, DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()) as update:
 
-    def advance(size_bytes: int) -> None:
-        nonlocal gathered, shown_at
-        gathered += size_bytes
-        if gathered > 65536 and time.monotonic() - shown_at > REFRESH_S:
-            progress.advance(task, gathered)
-            gathered, shown_at = 0, time.monotonic()
+        def advance(size_bytes: int) -> None:
+            nonlocal done_bytes
+            done_bytes += size_bytes
+            update(done_bytes)
 
-    with progress:
         yield advance
 
 
+def count_progress(description: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
+    """A bar over a number of records, with their rate. Its value is a function that takes the number so far."""
+    return _progress(description, total, *([MofNCompleteColumn()] if total else []), TextColumn("{task.fields[rate]}"))
+
+
 @contextmanager
-def count_progress(description: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar over a number of records, with their rate. Yields a function that takes the number so far."""
-    progress = stderr_progress(*([MofNCompleteColumn()] if total else []), TextColumn("{task.fields[rate]}"))
+def _progress(description: str, total: int | None, *columns: ProgressColumn) -> Iterator[Callable[[int], None]]:
+    progress = Progress(
+        TextColumn("{task.description}"), BarColumn(bar_width=None), TaskProgressColumn(), *columns,
+        TimeElapsedColumn(), console=Console(stderr=True), refresh_per_second=8, expand=True, transient=True,
+    )  # fmt: skip
     task = progress.add_task(description, total=total, rate="")
     began_at = shown_at = time.monotonic()
 

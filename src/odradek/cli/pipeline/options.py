@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from odradek.cli.client.chosen_cluster import PROFILE
-from odradek.cli.client.options import command_config_option, secure_option
+from odradek.cli.client.options import PROFILE, command_config_option, secure_option
 from odradek.cli.framework.options import option, with_options
 from odradek.cli.framework.parameter_types import PAIR, TEXT
 from odradek.conventions.failures import Failure

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
+from odradek.cli.client.options import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import option
 from odradek.cli.framework.output import note, print_columns, print_json
