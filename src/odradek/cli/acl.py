@@ -22,8 +22,7 @@ from odradek.admin.acls.rules import (
     parse_resource,
     unsupported_operation,
 )
-from odradek.cli.client.name_completion import complete_groups, complete_topics, complete_transactional_ids
-from odradek.cli.client.options import cluster_options
+from odradek.cli.client.options import cluster_options, complete_groups, complete_topics, complete_transactional_ids
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import confirm, flag, option, repeatable, with_options, yes_option
 from odradek.cli.framework.output import note, print_json, print_list, print_result, say

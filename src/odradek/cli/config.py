@@ -20,9 +20,14 @@ from odradek.admin.settings import (
     suggesting_names,
 )
 from odradek.admin.wire import TIMEOUT_S
-from odradek.cli.client.name_completion import TIMEOUT_S as COMPLETION_TIMEOUT_S
-from odradek.cli.client.name_completion import complete_groups, complete_topic_settings, complete_topics, matching_names
-from odradek.cli.client.options import cluster_options
+from odradek.cli.client.options import (
+    COMPLETION_TIMEOUT_S,
+    cluster_options,
+    complete_groups,
+    complete_topic_settings,
+    complete_topics,
+    matching_names,
+)
 from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.options import flag, repeatable
 from odradek.cli.framework.output import print_columns, print_json, say, strong

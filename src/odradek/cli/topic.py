@@ -11,8 +11,16 @@ from odradek.admin.errors import NotAuthorized
 from odradek.admin.groups import with_similar_names
 from odradek.admin.settings import Change, Kind, Operation, alter_settings, read_settings, suggesting_names
 from odradek.admin.topics import choose_topics, delete_records, delete_topics, grow_topic, has_pattern
-from odradek.cli.client.name_completion import complete_topic_assignments, complete_topic_settings, complete_topics
-from odradek.cli.client.options import THIS_USER, cluster_options, nothing_visible, topic_argument, topics_argument
+from odradek.cli.client.options import (
+    THIS_USER,
+    cluster_options,
+    complete_topic_assignments,
+    complete_topic_settings,
+    complete_topics,
+    nothing_visible,
+    topic_argument,
+    topics_argument,
+)
 from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option
 from odradek.cli.framework.output import (

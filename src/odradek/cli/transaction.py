@@ -15,8 +15,13 @@ from odradek.admin.transactions import (
     without_known,
 )
 from odradek.admin.transactions import list_transactions as find_transactions
-from odradek.cli.client.name_completion import complete_topics
-from odradek.cli.client.options import cluster_options, nothing_visible, topic_argument, transactional_ids_argument
+from odradek.cli.client.options import (
+    cluster_options,
+    complete_topics,
+    nothing_visible,
+    topic_argument,
+    transactional_ids_argument,
+)
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import confirm, option, repeatable, state_option, yes_option
 from odradek.cli.framework.output import (

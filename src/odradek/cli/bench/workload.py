@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.cli.client.name_completion import complete_topics
-from odradek.cli.client.options import acks_option, compression_option
+from odradek.cli.client.options import acks_option, complete_topics, compression_option
 from odradek.cli.framework.options import option, with_options
 from odradek.cli.framework.output import fields_of, note, print_json, say, shows_progress, strong
 from odradek.cli.framework.parameter_types import DURATION_MS, PARTITION_COUNT, SIZE_BYTES, TOPIC_NAME, VALUE_SIZE_BYTES

@@ -1,4 +1,6 @@
-"""The cluster that the options of a command name, and what else commands have that connect to one."""
+"""The cluster that the options of a command name, the completion of names from it, and options and arguments for both.
+
+A shell shows no errors of a completion, so every failure means that nothing is completed."""
 
 from __future__ import annotations
 
@@ -8,15 +10,71 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
-from odradek.cli.client.name_completion import complete_groups, complete_topics, complete_transactional_ids
 from odradek.cli.framework.options import format_option, option, repeatable, with_options
 from odradek.cli.framework.parameter_types import GROUP_NAME, PAIR, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from odradek.admin.cluster import Cluster
     from odradek.security.authorizer import Operation
+
+COMPLETION_TIMEOUT_S = 1.0
+
+
+def complete_topics(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return matching_names(context, incomplete, lambda cluster: cluster.topic_names(timeout_s=COMPLETION_TIMEOUT_S))
+
+
+def complete_groups(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from odradek.admin.groups import group_names
+
+    return matching_names(context, incomplete, lambda cluster: group_names(cluster, COMPLETION_TIMEOUT_S))
+
+
+def complete_transactional_ids(
+    context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    def find(cluster: Cluster) -> list[str]:
+        from odradek.admin.broker_requests import BrokerRequests
+        from odradek.admin.transactions import list_transactions, live_brokers
+
+        cluster.check_reachable(COMPLETION_TIMEOUT_S)
+        requests = BrokerRequests(cluster, COMPLETION_TIMEOUT_S)
+        return [each.transactional_id for each in list_transactions(requests, live_brokers(requests).values())]
+
+    return matching_names(context, incomplete, find)
+
+
+def complete_topic_settings(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from odradek.admin.settings import TOPIC_SETTINGS
+
+    return [CompletionItem(name) for name in TOPIC_SETTINGS if name.startswith(incomplete)]
+
+
+def complete_topic_assignments(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """`NAME=` for each topic setting, to be followed by its value."""
+    return [CompletionItem(f"{item.value}=") for item in complete_topic_settings(context, parameter, incomplete)]
+
+
+def matching_names(
+    context: click.Context, incomplete: str, find: Callable[[Cluster], Iterable[str]]
+) -> list[CompletionItem]:
+
+    try:
+        parameters: dict[str, Any] = dict(context.params)
+        names = find(chosen_cluster(context, parameters))
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    except Exception:
+        return []
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 

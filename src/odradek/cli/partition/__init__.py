@@ -12,8 +12,7 @@ from odradek.admin.cluster_state import ClusterState, PartitionState, read_state
 from odradek.admin.log_directories import Copy, failed_text, read_copies
 from odradek.admin.partitions.plan import select_partitions
 from odradek.admin.partitions.requests import elect_leaders, move_replicas
-from odradek.cli.client.name_completion import complete_topics
-from odradek.cli.client.options import cluster_options
+from odradek.cli.client.options import cluster_options, complete_topics
 from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option
 from odradek.cli.framework.output import joined, print_columns, print_json, print_result, redraw, say, shows_progress

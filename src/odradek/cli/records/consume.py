@@ -11,8 +11,7 @@ import click
 from odradek.admin.cluster import Cluster, chosen_partitions, without_leader
 from odradek.admin.records.record_reader import PartitionRange, RecordReader, Start, find_ranges
 from odradek.admin.topics import choose_topics, has_pattern, topics_text
-from odradek.cli.client.name_completion import complete_groups, complete_topics
-from odradek.cli.client.options import cluster_options
+from odradek.cli.client.options import cluster_options, complete_groups, complete_topics
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.interrupt import interrupt_on_terminate
 from odradek.cli.framework.options import flag, option, option_names, repeatable
