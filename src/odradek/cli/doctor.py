@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from odradek.admin.doctor.findings import Finding, Result, Severity, exit_code, problem, run_checks
+from odradek.admin.doctor.findings import Finding, Result, Severity, exit_code, run_checks
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.options import flag, option
@@ -18,7 +18,7 @@ from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from odradek.admin.cluster import Cluster
     from odradek.admin.doctor.reader import Reader
@@ -101,7 +101,8 @@ def doctor(
 
     It works with any Kafka cluster, over the Kafka protocol alone, and changes nothing. The exit code is 0 if nothing
     was found, 1 after warnings, 2 after problems (and for wrong usage), 3 if checks could not be made, such as those
-    that the user has no right to make, and no problem was found.
+    that the user has no right to make, and no problem was found. All checks need Describe and DescribeConfigs on the
+    cluster, Describe on all groups, and Describe, DescribeConfigs and Read on all topics.
     """
     from odradek.admin.doctor.reader import Reader
 
@@ -109,16 +110,23 @@ def doctor(
         raise click.UsageError("--config belongs to `odradek doctor security`")
     reader = Reader(limit_s, show_step)
     if subject == SECURITY:
-        cluster_id, results = examine_security(cluster, reader, config_file)
+        cluster_id, seen, results = examine_security(cluster, reader, config_file)
     else:
-        cluster_id, results = examine_cluster(cluster, reader, interval_s, most_lag, most_partitions)
+        cluster_id, seen, results = examine_cluster(cluster, reader, interval_s, most_lag, most_partitions)
     limit = None if shows_all else SHOWN_PLACES
     if as_json:
-        print_json(report_object(subject, cluster_id, results, limit))
+        print_json(report_object(subject, cluster_id, results, limit) | ({"seen": seen} if seen else {}))
     else:
-        heading = f"{subject} {cluster_id or ''} at {cluster.bootstrap_servers}".replace("  ", " ")
+        heading = strong(f"{subject} {cluster_id or ''} at {cluster.bootstrap_servers}".replace("  ", " "))
+        heading += f"\n{seen_text(seen)}" if seen else ""
         say("\n".join(report_lines(heading, results, limit)))
     return exit_code(results)
+
+
+def seen_text(seen: Mapping[str, int]) -> str:
+    """Brokers list the topics and groups that the user may describe, and do not say that there are others."""
+    counts = [count_text(count, noun.removesuffix("s")) for noun, count in seen.items()]
+    return faint(f"this user may describe {', '.join(counts)}")
 
 
 def show_step(words: str) -> None:
@@ -129,26 +137,34 @@ def show_step(words: str) -> None:
 
 def examine_cluster(
     cluster: Cluster, reader: Reader, interval_s: float, most_lag: int, most_partitions: int
-) -> tuple[str | None, list[Result]]:
+) -> tuple[str | None, dict[str, int], list[Result]]:
+    """The id of the cluster, the numbers of things that the brokers list, and the results."""
     from odradek.admin.doctor.cluster_facts import Limits, read_cluster
     from odradek.admin.doctor.cluster_rules import CHECKS
 
     facts = read_cluster(cluster, reader, interval_s, Limits(most_lag, most_partitions))
-    cluster_id = facts.state.cluster.cluster_id if facts.state is not None else None
-    return cluster_id, run_checks(CHECKS, facts)
+    results = run_checks(CHECKS, facts)
+    if facts.state is None:
+        return None, {}, results
+    seen = {"brokers": len(facts.state.brokers), "topics": len({each.topic for each in facts.state.partitions})}
+    if facts.groups is not None:
+        seen["groups"] = len(facts.groups)
+    return facts.state.cluster.cluster_id, seen, results
 
 
-def examine_security(cluster: Cluster, reader: Reader, config_file: str | None) -> tuple[str | None, list[Result]]:
+def examine_security(
+    cluster: Cluster, reader: Reader, config_file: str | None
+) -> tuple[str | None, dict[str, int], list[Result]]:
+    """The same, without numbers."""
+    from odradek.admin.doctor.cluster_rules import no_broker_answers
     from odradek.admin.doctor.security_facts import read_security
     from odradek.admin.doctor.security_rules import CHECKS
 
     facts = read_security(cluster, reader, config_file)
     results = run_checks(CHECKS, facts)
-    if facts.cluster_id is None:
-        advice = "Check the address and the credentials: odradek cluster info -b HOST:PORT"
-        found = problem("the cluster does not answer", [facts.reasons["brokers"]], advice)
-        results.insert(0, Result("no-broker", (found,)))
-    return facts.cluster_id, results
+    if facts.unreachable is not None:
+        results.insert(0, Result("no-broker", tuple(no_broker_answers(facts.unreachable))))
+    return facts.cluster_id, {}, results
 
 
 def report_object(subject: str, cluster_id: str | None, results: Sequence[Result], limit: int | None) -> dict[str, Any]:
@@ -175,7 +191,7 @@ def report_object(subject: str, cluster_id: str | None, results: Sequence[Result
 
 
 def report_lines(heading: str, results: Sequence[Result], limit: int | None) -> list[str]:
-    lines = [strong(heading)]
+    lines = [heading]
     for result, finding in _by_severity(results):
         label, color = LABELS[finding.severity]
         lines += ["", f"{click.style(label, fg=color, bold=True)}  {finding.what}  {faint(f'[{result.name}]')}"]

@@ -13,6 +13,7 @@ from odradek.admin.doctor.cluster_rules import CHECKS
 from odradek.admin.doctor.findings import Severity, exit_code, run_checks
 from odradek.admin.log_directories import Disks
 from odradek.admin.transactions import OpenTransaction
+from odradek.conventions.failures import Failure
 from tests.admin.doctor.cluster_facts import GB, contact, directory, healthy, partition, state
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 HANGING = OpenTransaction("orders", 0, KnownBroker(1, "kafka-1", 9092, None, is_fenced=False), 7, 0, 0, 42, 0)
 CASES: dict[str, tuple[ClusterFacts, Severity, str]] = {
-    "no-broker": (healthy(unreachable="connection refused"), Severity.PROBLEM, "cluster info"),
+    "no-broker": (healthy(unreachable=Failure("connection refused")), Severity.PROBLEM, "cluster info"),
     "broker-unreachable": (
         healthy(contacts=[contact(1), contact(2, error="timed out")]),
         Severity.PROBLEM,

@@ -28,6 +28,7 @@ from odradek.testing import broker
 from tests.admin.doctor.cluster_facts import healthy
 from tests.commands import run_odradek
 
+REFUSED = "settings of 2 topics could not be read (TOPIC_AUTHORIZATION_FAILED); this user needs DescribeConfigs"
 UNREADABLE = {"under-min-isr", "min-isr-of-all", "unclean-election", "retention", "transaction-hanging"}
 
 
@@ -51,7 +52,7 @@ def test_settings_that_a_user_may_not_describe_are_not_examined() -> None:
         assert run_odradek("acl", "add", *rule, "pumps", "-b", address).code == 0
         refused = diagnose(address)
     assert set(refused["not_examined"]) >= UNREADABLE
-    assert refused["not_examined"]["retention"] == "settings of 2 topics could not be read (TOPIC_AUTHORIZATION_FAILED)"
+    assert refused["not_examined"]["retention"] == REFUSED
 
 
 def diagnose(address: str) -> dict[str, Any]:
@@ -78,7 +79,9 @@ def test_groups_whose_offsets_are_refused_are_not_examined() -> None:
     state: Any = SimpleNamespace(brokers={1: SimpleNamespace(is_fenced=False)}, partitions=[])
     (group,) = read_groups(requests, state, reader)
     assert group.lag == 0
-    assert reader.reasons == {"groups": "offsets of 1 group could not be read (GROUP_AUTHORIZATION_FAILED)"}
+    assert reader.reasons == {
+        "groups": "offsets of 1 group could not be read (GROUP_AUTHORIZATION_FAILED); this user needs Describe"
+    }
 
 
 class BrokerOfOnePartition:

@@ -48,7 +48,7 @@ def test_a_broker_of_secure_init_has_only_warnings(tmp_path: Path) -> None:
 def test_a_cluster_that_does_not_answer_is_a_problem(offline: Any) -> None:
     ran = offline("doctor", "security")
     assert ran.code == 2
-    assert "PROBLEM  the cluster does not answer" in ran.output
+    assert "PROBLEM  no broker answers" in ran.output
 
 
 @pytest.mark.oracle

@@ -34,7 +34,7 @@ def test_a_cluster_that_does_not_answer_is_a_problem(offline: Run) -> None:
     ran = offline("doctor")
     assert ran.code == 2
     assert "PROBLEM  no broker answers" in ran.output
-    assert "not examined (no broker answers): broker-unreachable" in ran.output
+    assert "not examined (no connection to a broker): broker-unreachable" in ran.output
 
 
 def test_a_time_limit_ends_the_reading(offline: Run, bootstrap_server: str) -> None:

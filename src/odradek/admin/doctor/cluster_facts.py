@@ -20,7 +20,7 @@ from odradek.admin.cluster_state import (
 )
 from odradek.admin.doctor.findings import Facts
 from odradek.admin.doctor.reader import Reader, all_at_once
-from odradek.admin.errors import check
+from odradek.admin.errors import NotAuthorized, check
 from odradek.admin.groups import fetch_committed, unread_records
 from odradek.admin.log_directories import Disks, read_disks
 from odradek.admin.offsets import LATEST, Key, offsets_request, read_offsets_of
@@ -45,7 +45,9 @@ INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_s
 GROUPS_PER_REQUEST = 200
 NO_COORDINATOR = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 LONGEST_TRANSACTION_MS = 15 * 60 * 1000  # the default of transaction.max.timeout.ms
-MOVED_OR_DELETED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+NO_BROKER = "no connection to a broker"
+RESTRICTED = "this user lacks Describe on the cluster, and sees some topics and groups only"
+HIDDEN_WITHOUT_DESCRIBE = ("state", "topic_settings", "disks", "groups", "hanging", "ahead_ms", "open_files")
 NEWEST = -3  # ListOffsets: the record with the largest timestamp
 NEWEST_VERSION = 7  # of ListOffsets
 
@@ -95,7 +97,7 @@ class Limits:
 
 @dataclass(slots=True, kw_only=True)
 class ClusterFacts(Facts):
-    unreachable: str | None = None  # why no broker answered
+    unreachable: Failure | None = None  # why no broker has answered
     state: ClusterState | None = None
     contacts: Sequence[Contact] | None = None
     topic_settings: Mapping[str, Mapping[str, str]] | None = None
@@ -108,6 +110,11 @@ class ClusterFacts(Facts):
     from_elsewhere: bool = False  # the client connected to an address that is not of its own machine
     limits: Limits = field(default_factory=Limits)
 
+    @property
+    def brokers(self) -> Mapping[int, KnownBroker] | None:
+        """Every user may know them."""
+        return None if self.state is None else self.state.brokers
+
 
 def read_cluster(cluster: Cluster, reader: Reader, interval_s: float, limits: Limits) -> ClusterFacts:
     """All facts; what cannot be read is None, and `reasons` says why."""
@@ -116,18 +123,20 @@ def read_cluster(cluster: Cluster, reader: Reader, interval_s: float, limits: Li
     settings = TopicSettings(requests, reader)
     lookup = ControllerLookup(requests)
     facts.state = state = reader.read(
-        "state", "reading topics and their settings …", lambda: read_state(requests, settings, lookup)
+        "state",
+        "reading topics and their settings …",
+        lambda: read_state(requests, settings, lookup, may_lack_reassignments=True),
     )
     if state is None:
         facts.unreachable = why_unreachable(requests)
         if facts.unreachable is not None:
-            reader.reasons["state"] = "no broker answers"
+            reader.reasons["state"] = NO_BROKER
         facts.unread_reason = reader.reasons["state"]
         return facts
     began_at = time.monotonic()
     facts.groups = reader.read("groups", "reading groups and their lag …", lambda: read_groups(requests, state, reader))
-    facts.topic_settings = settings.known if settings.known or not settings.refusals else None
-    reader.leave_out("topic_settings", settings.refusals, "topic", "settings of {}")
+    reader.leave_out("topic_settings", settings.refusals, "topic", "DescribeConfigs", "settings of {}")
+    facts.topic_settings = settings.known if settings.known or "topic_settings" not in reader.reasons else None
     facts.contacts = reader.read("contacts", "connecting to each broker …", lambda: contact_all(requests, state))
     facts.disks = reader.read("disks", "reading log directories …", lambda: read_disks(requests, state))
     facts.hanging = reader.read(
@@ -137,6 +146,9 @@ def read_cluster(cluster: Cluster, reader: Reader, interval_s: float, limits: Li
     facts.ahead_ms = reader.read(
         "ahead_ms", "comparing clocks …", lambda: newest_internal_records(requests, state, reader)
     )
+    if state.is_restricted or (facts.disks is not None and facts.disks.is_denied):
+        for name in HIDDEN_WITHOUT_DESCRIBE:
+            reader.reasons.setdefault(name, RESTRICTED)
     if facts.groups and interval_s > 0:
         reader.pause(interval_s - (time.monotonic() - began_at))
         later = reader.read("group_changes", "reading the lag again …", lambda: read_groups(requests, state, reader))
@@ -144,12 +156,12 @@ def read_cluster(cluster: Cluster, reader: Reader, interval_s: float, limits: Li
     return facts
 
 
-def why_unreachable(requests: BrokerRequests) -> str | None:
+def why_unreachable(requests: BrokerRequests) -> Failure | None:
     """None if a broker answers: the cluster can be reached, and refuses something."""
     try:
         requests.ask_any(ApiVersionsRequest(), ApiVersionsResponse, 0)
     except Failure as failure:
-        return failure.message
+        return failure
     return None
 
 
@@ -168,7 +180,7 @@ class TopicSettings(MinInSync):
             if not result.error_code:
                 values = {each.name: each.value for each in result.configs if each.value is not None}
                 self.known[result.resource_name] = values
-            elif result.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:  # it was deleted
+            else:
                 self.refusals[result.error_code] += 1
         return {topic: int(settings.get(MIN_IN_SYNC, "1")) for topic, settings in self.known.items()}
 
@@ -220,6 +232,8 @@ def read_open_files(requests: BrokerRequests, state: ClusterState) -> dict[int, 
                 metrics = metrics_of(requests, broker, ["process_"])
                 files = int(metrics.total("process_open_fds")), int(metrics.total("process_max_fds"))
                 found[broker.broker_id] = files
+        except NotAuthorized:
+            raise
         except Failure:
             continue  # a broker that does not answer has a finding of its own
     return {broker_id: files for broker_id, files in found.items() if files[1] > 0}
@@ -245,9 +259,9 @@ def read_groups(requests: BrokerRequests, state: ClusterState, reader: Reader) -
             for group, offsets in fetch_committed(requests, broker, some).items():
                 if not isinstance(offsets, int):
                     committed[group] = offsets
-                elif offsets != ErrorCode.GROUP_ID_NOT_FOUND:  # it was deleted
+                else:
                     refusals[offsets] += 1
-    reader.leave_out("groups", refusals, "group", "offsets of {}")
+    reader.leave_out("groups", refusals, "group", "Describe", "offsets of {}")
     wanted = {key for offsets in committed.values() for key in offsets}
     partitions = [each for each in state.partitions if (each.topic, each.index) in wanted]
     ends = read_offsets_of(requests, state.brokers, partitions, LATEST)
@@ -289,7 +303,7 @@ def read_hanging(requests: BrokerRequests, state: ClusterState, reader: Reader) 
                 refusals[described.error_code] += 1
                 found = open_transactions_in(topic, described, broker)
                 old += [each for each in found if now_ms - each.last_timestamp_ms > LONGEST_TRANSACTION_MS]
-    _leave_out_partitions(reader, "hanging", refusals, "transactions of {}")
+    reader.leave_out("hanging", refusals, "partition", "Read", "transactions of {}")
     return without_known(requests, live(state.brokers), old)
 
 
@@ -307,11 +321,5 @@ def newest_internal_records(requests: BrokerRequests, state: ClusterState, reade
                 refusals[found.error_code] += 1
                 if not found.error_code and found.timestamp >= 0:
                     ahead[f"{topic.name}-{found.partition_index}"] = found.timestamp - now_ms
-    _leave_out_partitions(reader, "ahead_ms", refusals, "{} of internal topics")
+    reader.leave_out("ahead_ms", refusals, "partition", "Describe", "{} of internal topics")
     return ahead
-
-
-def _leave_out_partitions(reader: Reader, name: str, error_codes: Counter[int], text: str) -> None:
-    for code in (ErrorCode.NONE, *MOVED_OR_DELETED):
-        del error_codes[code]
-    reader.leave_out(name, error_codes, "partition", text)

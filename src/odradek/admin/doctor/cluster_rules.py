@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.admin.doctor.cluster_facts import INTERNAL_TOPICS, Contact, GroupChange, GroupFacts, Limits
 from odradek.admin.doctor.findings import Checks, Finding, problem, problem_if, warning
+from odradek.admin.errors import RefusedConnection
 from odradek.conventions.addresses import is_loopback
 from odradek.conventions.figures import age_text, count_text, size_text
 from odradek.protocol.errors import ErrorCode
@@ -14,9 +15,11 @@ from odradek.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from odradek.admin.broker_requests import KnownBroker
     from odradek.admin.cluster_state import ClusterState, PartitionState
     from odradek.admin.log_directories import Disks, LogDirectory
     from odradek.admin.transactions import OpenTransaction
+    from odradek.conventions.failures import Failure
 
     TopicSettings = Mapping[str, Mapping[str, str]]
 
@@ -40,16 +43,19 @@ CHECKS = Checks()
 
 
 @CHECKS.rule("no-broker")
-def no_broker_answers(unreachable: str | None = None) -> Iterator[Finding]:
-    if unreachable is not None:
+def no_broker_answers(unreachable: Failure | None = None) -> Iterator[Finding]:
+    if isinstance(unreachable, RefusedConnection):
+        advice = "Correct the user and the -X properties, or the profile: odradek cluster info -b HOST:PORT"
+        yield problem("brokers and this client do not agree on security", [unreachable.message], advice)
+    elif unreachable is not None:
         advice = "Check the address, and that a broker runs there: odradek cluster info -b HOST:PORT"
-        yield problem("no broker answers", [unreachable], advice)
+        yield problem("no broker answers", [unreachable.message], advice)
 
 
 @CHECKS.rule("broker-unreachable")
-def unreachable_brokers(state: ClusterState, contacts: Sequence[Contact]) -> Iterator[Finding]:
+def unreachable_brokers(brokers: Mapping[int, KnownBroker], contacts: Sequence[Contact]) -> Iterator[Finding]:
     """Fenced brokers have a finding of their own."""
-    fenced = {each.broker_id for each in state.brokers.values() if each.is_fenced}
+    fenced = {each.broker_id for each in brokers.values() if each.is_fenced}
     if silent := [each for each in contacts if each.error is not None and each.broker_id not in fenced]:
         yield problem(
             "brokers do not answer at the addresses that they advertise",
@@ -59,8 +65,8 @@ def unreachable_brokers(state: ClusterState, contacts: Sequence[Contact]) -> Ite
 
 
 @CHECKS.rule("broker-fenced")
-def fenced_brokers(state: ClusterState, contacts: Sequence[Contact] = ()) -> Iterator[Finding]:
-    fenced = {each.broker_id: each for each in state.brokers.values() if each.is_fenced}
+def fenced_brokers(brokers: Mapping[int, KnownBroker], contacts: Sequence[Contact] = ()) -> Iterator[Finding]:
+    fenced = {each.broker_id: each for each in brokers.values() if each.is_fenced}
     running = [each.broker_id for each in contacts if each.error is None and each.broker_id in fenced]
     if unreached := [fenced.pop(broker_id) for broker_id in running]:
         yield problem(
@@ -89,7 +95,7 @@ def no_controller(state: ClusterState) -> Iterator[Finding]:
     if state.cluster.knows_controller and controller is None:
         advice = f"Check ZooKeeper or the KRaft controllers, and the brokers' logs; then: {watch}"
         yield problem(f"the cluster has no controller: {consequence}", [], advice)
-    elif not state.knows_reassignments:
+    elif not state.knows_reassignments and not state.is_restricted:
         if state.cluster.knows_controller:
             advice = f"Read its log, and restart it if it hangs; then: {watch}"
             yield problem(f"the controller, {name}, does not answer", [name], advice)

@@ -6,6 +6,7 @@ A step that fails leaves its fact unknown, with the reason; the other steps go o
 from __future__ import annotations
 
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,13 +15,20 @@ from odradek.conventions.figures import count_text
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Callable, Iterable
 
 T = TypeVar("T")
 A = TypeVar("A")
 
 MOST_THREADS = 8
+MOVED_OR_DELETED = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
 
 
 class OutOfTime(Failure):
@@ -49,12 +57,15 @@ class Reader:
         finally:
             self._show("")
 
-    def leave_out(self, name: str, error_codes: Counter[int], noun: str, text: str = "{}") -> None:
-        """Some of a fact could not be read: `error_codes` of the brokers. `text` has a place for `3 topics`."""
-        if error_codes:
-            errors = ", ".join(ErrorCode(each).name for each in sorted(error_codes))
-            things = text.format(count_text(error_codes.total(), noun))
-            self.reasons[name] = f"{things} could not be read ({errors})"
+    def leave_out(self, name: str, error_codes: Counter[int], noun: str, right: str, text: str) -> None:
+        """Some of a fact could not be read: `error_codes` of the brokers. `text` has a place for `3 topics`, `right` is
+        what the user needs for each of them."""
+        refused = Counter({ErrorCode(each): error_codes[each] for each in error_codes.keys() - MOVED_OR_DELETED})
+        if refused:
+            errors = ", ".join(each.name for each in sorted(refused))
+            needed = f"; this user needs {right}" if "AUTHORIZATION_FAILED" in errors else ""
+            things = text.format(count_text(refused.total(), noun))
+            self.reasons[name] = f"{things} could not be read ({errors}){needed}"
 
     def check_time(self) -> None:
         """Called between the requests of a long step."""

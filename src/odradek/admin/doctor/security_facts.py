@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from odradek.admin.acls.requests import NoAuthorizer, find
 from odradek.admin.broker_requests import BrokerRequests, DescribedCluster, live
-from odradek.admin.doctor.cluster_facts import resolve
+from odradek.admin.doctor.cluster_facts import NO_BROKER, resolve, why_unreachable
 from odradek.admin.doctor.findings import Facts
 from odradek.admin.doctor.reader import Reader, all_at_once
 from odradek.admin.doctor.security_listeners import anonymous_rights, listeners_of, tls_facts
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from odradek.admin.cluster import Cluster
     from odradek.admin.doctor.security_listeners import AnonymousRights, ListenerFacts, TlsFacts
+    from odradek.conventions.failures import Failure
 
     Settings = dict[str, str]
 
@@ -52,6 +53,7 @@ class FileFacts:
 @dataclass(slots=True, kw_only=True)
 class SecurityFacts(Facts):
     cluster_id: str | None = None
+    unreachable: Failure | None = None  # why no broker has answered
     brokers: Mapping[int, Settings] | None = None
     listeners: Sequence[ListenerFacts] | None = None
     tls: Sequence[TlsFacts] | None = None
@@ -70,8 +72,12 @@ def read_security(cluster: Cluster, reader: Reader, config_file: str | None) -> 
     else:
         reader.reasons["files"] = NO_FILE
         facts.not_requested = ("files",)
-    described = reader.read("brokers", "reading the brokers …", BrokerRequests(cluster, BROKER_TIMEOUT_S).describe)
-    if described is not None:
+    requests = BrokerRequests(cluster, BROKER_TIMEOUT_S)
+    described = reader.read("brokers", "reading the brokers …", requests.describe)
+    if described is None:
+        facts.unreachable = why_unreachable(requests)
+        reader.reasons["brokers"] = reader.reasons["brokers"] if facts.unreachable is None else NO_BROKER
+    else:
         facts.cluster_id = described.cluster_id
         facts.acls = reader.read("acls", "reading access control lists …", lambda: _read_acls(cluster))
         facts.iterations = reader.read("iterations", "reading users …", lambda: _read_iterations(cluster))
