@@ -54,14 +54,8 @@ def parse_letter(headers: Sequence[Header]) -> Letter | None:
     names = tuple(name for name, _value in headers)
     for prefix in (WITH_ORIGIN, WITH_OLD_ORIGIN, WITHOUT_ORIGIN):
         if names[: len(prefix)] == prefix:
-            values = [(value or b"").decode(errors="replace") for _name, value in headers[: len(prefix)]]
-            found = dict(zip(WITHOUT_ORIGIN if prefix == WITHOUT_ORIGIN else WITH_ORIGIN, values, strict=True))
-            return Letter(
-                found[REASON_HEADER],
-                found[PIPELINE_HEADER],
-                found[STEP_HEADER],
-                found.get(TOPIC_HEADER, ""),
-                found.get(SOURCE_HEADER, ""),
-                tuple(headers[len(prefix) :]),
-            )
+            texts = [(value or b"").decode(errors="replace") for _name, value in headers[: len(prefix)]]
+            reason, pipeline, step, *origin, _id = texts
+            topic, source = origin or ("", "")
+            return Letter(reason, pipeline, step, topic, source, tuple(headers[len(prefix) :]))
     return None

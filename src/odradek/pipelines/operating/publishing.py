@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.operating.metrics import MetricsServer, metrics_text
@@ -29,9 +29,7 @@ class Publisher:
     ) -> None:
         self.announce: Callable[[PipelineStatus], None] | None = None  # to others than the user of this machine
         self.model = model
-        self._screen = screen
-        self._folder = folder
-        self._metrics = metrics
+        self._screen, self._folder, self._metrics = screen, folder, metrics
         self._next_s = 0.0
         self._is_unwritable = False
 
@@ -75,27 +73,17 @@ class Publisher:
                 self._screen.say(f"the status file cannot be written: {error.strerror}; retrying")
             self._is_unwritable = True
 
-    def end(self) -> None:
-        self._screen.end()
-
 
 @contextmanager
 def publishing(
     model: StatusModel, screen: BatchLines, folder: Path | None, metrics_host: str, metrics_port: int | None
 ) -> Iterator[Publisher]:
     """A publisher, with a metrics server if requested; OSError if its port is in use."""
-    if metrics_port is None:
-        publisher = Publisher(model, screen, folder)
-        try:
-            yield publisher
-        finally:
-            publisher.end()
-        return
-    with MetricsServer(metrics_host, metrics_port) as metrics:
-        model.change(time.time(), metrics_address=metrics.address)
+    with ExitStack() as stack:
+        metrics = None if metrics_port is None else stack.enter_context(MetricsServer(metrics_host, metrics_port))
         publisher = Publisher(model, screen, folder, metrics)
-        publisher.say(f"metrics are on http://{metrics.address}/metrics")
-        try:
-            yield publisher
-        finally:
-            publisher.end()
+        stack.callback(screen.end)
+        if metrics is not None:
+            model.change(time.time(), metrics_address=metrics.address)
+            publisher.say(f"metrics are on http://{metrics.address}/metrics")
+        yield publisher

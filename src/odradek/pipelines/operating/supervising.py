@@ -36,21 +36,11 @@ class Supervisor:
     """Runs until `is_stopped`, until the pipeline is done, or until it gives up."""
 
     def __init__(
-        self,
-        arguments: Sequence[str],
-        publisher: Publisher,
-        is_stopped: threading.Event,
-        backoff: Backoff,
-        *,
-        must_run_at_once: bool = False,
-        each_turn: Callable[[], None] | None = None,
-    ) -> None:
-        self._arguments = arguments
-        self._publisher = publisher
-        self._is_stopped = is_stopped
-        self._backoff = backoff
-        self._must_run_at_once = must_run_at_once
-        self._each_turn = each_turn
+        self, arguments: Sequence[str], publisher: Publisher, is_stopped: threading.Event, backoff: Backoff,
+        *, must_run_at_once: bool = False, each_turn: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._arguments, self._publisher, self._is_stopped, self._backoff = arguments, publisher, is_stopped, backoff
+        self._must_run_at_once, self._each_turn = must_run_at_once, each_turn
 
     def run(self) -> str | None:
         """Supervises the pipeline; returns the error that it gave up on, or None."""
@@ -60,8 +50,7 @@ class Supervisor:
             self._publisher.change(state=State.STARTING, restarts=restarts, next_try_s=None)
             outcome = self._attempt()
             if outcome.error is None or self._is_stopped.is_set():
-                self._publisher.change(state=State.STOPPED, note="", next_try_s=None)
-                return None
+                break
             has_run = has_run or outcome.ran_s is not None
             failures = self._backoff.failures_after(
                 failures, outcome.ran_s or 0.0, has_progressed=outcome.has_progressed
@@ -72,9 +61,10 @@ class Supervisor:
                 return final_message(outcome, failures, is_hopeless=is_hopeless)
             self._pause(outcome.error, self._backoff.delay_s(failures, random.random()))
             if self._is_stopped.is_set():
-                self._publisher.change(state=State.STOPPED, note="", next_try_s=None)
-                return None
+                break
             restarts += 1
+        self._publisher.change(state=State.STOPPED, note="", next_try_s=None)
+        return None
 
     def _attempt(self) -> Outcome:
         outcome = Outcome()

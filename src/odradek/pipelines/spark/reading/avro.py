@@ -21,7 +21,7 @@ from pyspark.sql.pandas.functions import pandas_udf
 from odradek.pipelines.definition.avro_resolution import Unresolvable, converter
 from odradek.pipelines.definition.avro_types import avro_type, wire_schema
 from odradek.pipelines.definition.avro_writers import HEADER_BYTES, MAGIC, UnknownSchema
-from odradek.pipelines.spark.hidden_columns import quoted
+from odradek.pipelines.spark.computing.frames import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
+from odradek.pipelines.spark.computing.frames import quoted
 from odradek.pipelines.spark.connector import ConnectorMissing, Jar, cache_folder, fetchers, locked
-from odradek.pipelines.spark.hidden_columns import quoted
 from odradek.pipelines.spark.sessions.failures import PipelineError
 
 if TYPE_CHECKING:

@@ -26,18 +26,11 @@ RECORD_DDL = (
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 )
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-RECORD_SCHEMA = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", "UTC")),
-        ("timestampType", pa.int32()),
-        ("headers", HEADERS),
-    ]
-)
+RECORD_SCHEMA = pa.schema([
+    ("key", pa.binary()), ("value", pa.binary()), ("topic", pa.string()), ("partition", pa.int32()),
+    ("offset", pa.int64()), ("timestamp", pa.timestamp("us", "UTC")), ("timestampType", pa.int32()),
+    ("headers", HEADERS),
+])  # fmt: skip
 WRITTEN_SCHEMA = pa.schema([("topic", pa.string()), ("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS)])
 FIRST_FILE_S = 1_000_000_000  # the modification time of the first file; each is a second later than the one before
 ONE_FILE_PER_BATCH = {"maxFilesPerTrigger": "1"}
@@ -51,14 +44,10 @@ def folder_of(servers: str) -> Path | None:
 def add_batch_file(folder: Path, number: int, write: Callable[[str], object]) -> None:
     """Adds the file of a micro-batch; Spark reads files in the order of their modification times."""
     folder.mkdir(parents=True, exist_ok=True)
-    hidden = folder / f".{batch_file(number)}"  # Spark ignores it until it is complete
+    hidden = folder / f".{number:06d}"  # Spark ignores it until it is complete
     write(str(hidden))
     os.utime(hidden, (FIRST_FILE_S + number, FIRST_FILE_S + number))
-    hidden.rename(folder / batch_file(number))
-
-
-def batch_file(number: int) -> str:
-    return f"{number:06d}"
+    hidden.rename(folder / f"{number:06d}")
 
 
 def source_folder(folder: Path, source: str) -> Path:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import Encoding, Tombstones
-from odradek.pipelines.spark.hidden_columns import REJECTED, origin_struct, quoted
+from odradek.pipelines.spark.computing.frames import REJECTED, origin_struct, quoted
 from odradek.pipelines.spark.reading.avro import decode_avro
 from odradek.pipelines.spark.reading.schema_mismatches import EXCERPT, MISFIT, UNREADABLE, misfit_message
 

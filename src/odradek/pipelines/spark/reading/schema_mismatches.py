@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Array, Map, Struct
-from odradek.pipelines.spark.hidden_columns import quoted
-from odradek.pipelines.spark.one_pass.row_columns import literal
+from odradek.pipelines.spark.computing.frames import quoted
+from odradek.pipelines.spark.computing.rows import literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

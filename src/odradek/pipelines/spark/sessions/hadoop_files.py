@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from py4j.protocol import Py4JJavaError
@@ -11,6 +12,8 @@ from odradek.pipelines.spark.sessions.failures import PipelineError, plain_messa
 from odradek.pipelines.spark.sessions.private_names import private
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from py4j.java_gateway import JVMView
     from pyspark.sql import SparkSession
 
@@ -28,13 +31,11 @@ class HadoopFiles:
         self._gateway = cast("JVMView", private(session, "jvm"))
         self._folder = folder.rstrip("/")
         settings = private(private(session.sparkContext, "context"), "file systems")()
-        try:
+        with self._errors(""):
             self._storage: Any = self._path("").getFileSystem(settings)
-        except Py4JJavaError as error:
-            raise StorageUnavailable(f"{folder}: {plain_message(error)}") from error
 
     def read(self, name: str) -> str | None:
-        try:
+        with self._errors(name):
             if not self._storage.exists(self._path(name)):
                 return None
             stream = self._storage.open(self._path(name))
@@ -42,43 +43,36 @@ class HadoopFiles:
                 return str(self._gateway.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
             finally:
                 stream.close()
-        except Py4JJavaError as error:
-            raise self._failure(name, error) from error
 
     def replace(self, name: str, text: str) -> None:
         """Replaces the file by one that is complete; for a moment there may be none."""
         unfinished = f"{name}.{uuid.uuid4().hex}.tmp"
-        try:
+        with self._errors(name):
             self._write(unfinished, text, is_new=True)
             self._storage.delete(self._path(name), False)
             if not self._storage.rename(self._path(unfinished), self._path(name)):
                 self._write(name, text, is_new=False)  # another process has created it
                 self._storage.delete(self._path(unfinished), False)
-        except Py4JJavaError as error:
-            raise self._failure(name, error) from error
 
     def create(self, name: str, text: str) -> bool:
-        try:
+        with self._errors(name):
             if self._storage.exists(self._path(name)):
                 return False
-            self._write(name, text, is_new=True)
-        except Py4JJavaError as error:
-            if EXISTS in str(error.java_exception.toString()):
-                return False
-            raise self._failure(name, error) from error
+            try:
+                self._write(name, text, is_new=True)
+            except Py4JJavaError as error:
+                if EXISTS in str(error.java_exception.toString()):
+                    return False
+                raise
         return True
 
     def remove(self, name: str) -> None:
-        try:
+        with self._errors(name):
             self._storage.delete(self._path(name), False)
-        except Py4JJavaError as error:
-            raise self._failure(name, error) from error
 
     def has(self, name: str) -> bool:
-        try:
+        with self._errors(name):
             return bool(self._storage.exists(self._path(name)))
-        except Py4JJavaError as error:
-            raise self._failure(name, error) from error
 
     def _write(self, name: str, text: str, *, is_new: bool) -> None:
         stream = self._storage.create(self._path(name), not is_new)
@@ -90,5 +84,10 @@ class HadoopFiles:
     def _path(self, name: str) -> Any:
         return self._gateway.org.apache.hadoop.fs.Path(f"{self._folder}/{name}" if name else self._folder)
 
-    def _failure(self, name: str, error: Py4JJavaError) -> StorageUnavailable:
-        return StorageUnavailable(f"{self._folder}/{name}: {plain_message(error)}")
+    @contextmanager
+    def _errors(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except Py4JJavaError as error:
+            place = f"{self._folder}/{name}" if name else self._folder
+            raise StorageUnavailable(f"{place}: {plain_message(error)}") from error

@@ -47,12 +47,9 @@ def load_reference(reference: PythonReference, directory: str) -> Any:
     module = load_module(reference, directory)
     if is_user_module(module):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # cloudpickle has no types
-    try:
-        return getattr(module, reference.name)
-    except AttributeError:
-        raise ReferenceBroken(
-            f"{reference.place}: module {reference.module} does not define {reference.name}"
-        ) from None
+    if not hasattr(module, reference.name):
+        raise ReferenceBroken(f"{reference.place}: module {reference.module} does not define {reference.name}")
+    return getattr(module, reference.name)
 
 
 def load_module(reference: PythonReference, directory: str) -> ModuleType:
@@ -60,12 +57,9 @@ def load_module(reference: PythonReference, directory: str) -> ModuleType:
     try:
         with _LOCK:
             return import_from(reference.module, home_of(reference, directory))
-    except ImportError as error:
-        raise ReferenceBroken(f"{reference.place}: {reference} cannot be imported: {error}") from error
     except Exception as error:
-        raise ReferenceBroken(
-            f"{reference.place}: {reference} cannot be imported: {message_with_location(error)}"
-        ) from error
+        reason = str(error) if isinstance(error, ImportError) else message_with_location(error)
+        raise ReferenceBroken(f"{reference.place}: {reference} cannot be imported: {reason}") from error
 
 
 def home_of(reference: PythonReference, directory: str) -> Path:

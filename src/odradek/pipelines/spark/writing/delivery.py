@@ -22,7 +22,7 @@ from odradek.pipelines.definition.operations import PythonFunction
 from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.client_settings import librdkafka_settings
-from odradek.pipelines.spark.hidden_columns import ORIGIN
+from odradek.pipelines.spark.computing.frames import ORIGIN
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
 from odradek.pipelines.spark.sources import is_topic

@@ -21,12 +21,7 @@ from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, warehouse
 from odradek.pipelines.spark.writing.delivery import SplitsUnknown, assignment_of, group_of, is_repeatable, splits_of
 from odradek.pipelines.spark.writing.transaction_check import producers_of
-from odradek.pipelines.spark.writing.transactional_writer import (
-    DeliveryFailed,
-    TakenOver,
-    claim_split,
-    last_mark,
-)
+from odradek.pipelines.spark.writing.transactional_writer import DeliveryFailed, TakenOver, claim_split, last_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

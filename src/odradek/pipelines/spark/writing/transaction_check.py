@@ -54,6 +54,7 @@ def check_transactions(pipeline: Pipeline, servers: str, settings: dict[str, str
     listener.setLevel(logging.DEBUG)
     listener.propagate = False
     listener.handlers = [refusals]
+    failure = f"{pipeline.place}: {servers} cannot deliver exactly once"
     own = {"bootstrap.servers": servers, "transactional.id": f"odradek.{pipeline.name}.check", "debug": "eos"}
     give_up_at = time.monotonic() + CHECK_S
     try:
@@ -68,16 +69,7 @@ def check_transactions(pipeline: Pipeline, servers: str, settings: dict[str, str
             else:
                 return
     except KafkaException as error:
-        raise TransactionsMissing(f"{failure_of(pipeline, servers)}: {error.args[0].str()}") from None
-    why = (
-        "the broker does not support transactions"
-        if refusals.is_refused
-        else f"no transaction could be started within {CHECK_S:.0f} s"
-    )
-    raise TransactionsMissing(
-        f"{failure_of(pipeline, servers)}: {why}; use delivery: at_least_once, or a broker with transactions"
-    )
-
-
-def failure_of(pipeline: Pipeline, servers: str) -> str:
-    return f"{pipeline.place}: {servers} cannot deliver exactly once"
+        raise TransactionsMissing(f"{failure}: {error.args[0].str()}") from None
+    why = f"no transaction could be started within {CHECK_S:.0f} s"
+    why = "the broker does not support transactions" if refusals.is_refused else why
+    raise TransactionsMissing(f"{failure}: {why}; use delivery: at_least_once, or a broker with transactions")

@@ -39,17 +39,10 @@ GRACE_S = 1.0  # for calls of the client that respect their timeout
 MOST_KEPT = 16
 # By name, because some are librdkafka's own codes, whose names start with an underscore.
 TRANSIENT = {
-    "NOT_COORDINATOR",
-    "COORDINATOR_NOT_AVAILABLE",
-    "COORDINATOR_LOAD_IN_PROGRESS",
-    "UNSTABLE_OFFSET_COMMIT",
-    "_TIMED_OUT",
-    "_TRANSPORT",
-    "_WAIT_COORD",
-}
+    "NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT",
+    "_TIMED_OUT", "_TRANSPORT", "_WAIT_COORD",
+}  # fmt: skip
 FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"}
-
-
 TAKEN_OVER = "another run of this pipeline took over"
 
 
