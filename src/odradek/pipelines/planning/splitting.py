@@ -14,9 +14,10 @@ from odradek.pipelines.planning.plan import (
     RowSql,
     Table,
 )
+from odradek.pipelines.planning.written import calls_of_python
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from odradek.pipelines.planning.plan import End
 
@@ -33,8 +34,9 @@ def with_flows(plan: Plan) -> Plan:
             flow = replace(flow, name=f"{flow.root}-views", uses_state_trigger=True)
         _add(flows, flow, end)
     _assign_owners(plan, flows)
+    python = calls_of_python(plan)
     return replace(
-        plan, flows=tuple(replace(each, is_row_program=_is_row_program(plan, each)) for each in flows.values())
+        plan, flows=tuple(replace(each, is_row_program=_is_row_program(plan, each, python)) for each in flows.values())
     )
 
 
@@ -114,13 +116,13 @@ def _is_in_batch(flow: Flow, name: str) -> bool:
     return flow.files is None and (name == flow.root or name in flow.after)
 
 
-def _is_row_program(plan: Plan, flow: Flow) -> bool:
+def _is_row_program(plan: Plan, flow: Flow, python: Collection[str]) -> bool:
     """Whether each record makes its rows by itself: all behind the root is plain SQL without Python and watermark."""
-    functions = {each.name.lower() for each in plan.pipeline.functions}
-    for table in map(plan.table, flow.after):
-        made = table.made_by
-        if not isinstance(made, RowSql) or not made.shape.is_plain or made.pairs is not None:
-            return False
-        if table.path.watermark == table.name or any(each.name in functions for each in made.query.calls):
-            return False
-    return flow.files is None
+    after = [plan.table(each) for each in flow.after]
+    is_plain = all(
+        isinstance(each.made_by, RowSql) and each.made_by.shape.is_plain and each.path.watermark != each.name
+        for each in after
+    )
+    called = {each.described for each in (plan.table(flow.root), *after)} | {each.described for each in flow.ends}
+    quotes = plan.pipeline.spark.get("spark.sql.ansi.doubleQuotedIdentifiers", "false")
+    return is_plain and flow.files is None and called.isdisjoint(python) and quotes == "false"

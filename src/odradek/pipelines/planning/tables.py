@@ -40,9 +40,9 @@ from odradek.pipelines.sql.blocks import Part, Unreadable, blocks_of
 from odradek.pipelines.sql.functions import may_fail
 from odradek.pipelines.sql.joins import Pairs
 from odradek.pipelines.sql.query import Query
-from odradek.pipelines.sql.shapes import Groups, InputFacts, Refused, Rows, Static, shape_of
+from odradek.pipelines.sql.shapes import Groups, InputFacts, Refused, Rows, shape_of
 from odradek.pipelines.sql.splicing import quoted
-from odradek.pipelines.sql.text import SqlError, parse_any, tables_of
+from odradek.pipelines.sql.text import SqlError, named_tables, parse_any, position, table_name, tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -85,10 +85,12 @@ def inputs_of(step: Step) -> list[tuple[str, Place]]:
     match operation:
         case Sql():
             try:
-                names = tables_of(parse_any(operation.text))
+                tables = named_tables(parse_any(operation.text))
             except SqlError:
                 return []
-            return [(name, place_of(step, "sql")) for name in names]
+            starts = {table_name(each): each.parts[0].meta["start"] for each in reversed(tables)}
+            places = {name: operation.place.inside(*position(operation.text, at)) for name, at in starts.items()}
+            return list(reversed(places.items()))
         case PythonFunction():
             return [(name, place_of(step, "from", name)) for name in operation.inputs]
         case Join():
@@ -230,12 +232,6 @@ class _Maker:
                 self.add(name, (pairs, *others), RowSql(query, rows, shape), step)
             case Refused() as refused:
                 self.add(name, inputs, Unplanned(refused), step)
-            case Static():
-                self.add(name, inputs, StaticSql(part), step)
-
-
-def _has_input(end: Sink | View, maker: _Maker) -> bool:
-    return end.input.lower() in maker.tables
 
 
 def _sink_ends(pipeline: Pipeline, maker: _Maker) -> Iterator[End]:
@@ -250,14 +246,14 @@ def _sink_ends(pipeline: Pipeline, maker: _Maker) -> Iterator[End]:
             key, order_by = target.key, target.order_by
         elif isinstance(target, LakehouseTarget):
             key = target.key
-        if _has_input(sink, maker):
+        if sink.input.lower() in maker.tables:
             yield End(sink.name, sink.input, target, mode, key, order_by, False, sink.place, sink.places)
 
 
 def _view_ends(pipeline: Pipeline, maker: _Maker) -> Iterator[End]:
     """A view of aggregates is a hidden table of groups, and a keyed end of it."""
     for view in pipeline.views:
-        if not _has_input(view, maker):
+        if view.input.lower() not in maker.tables:
             continue
         name, mode, content = view.input, EndMode.KEYED, view.content
         match content:

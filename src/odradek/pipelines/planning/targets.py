@@ -18,6 +18,7 @@ from odradek.pipelines.definition.operations import Join, PythonFunction
 from odradek.pipelines.definition.vocabulary import Engine, FileFormat, LakehouseFormat
 from odradek.pipelines.planning.plan import EndMode, RowSql, UnionSql, place_of
 from odradek.pipelines.planning.verdicts import Code, Refusal
+from odradek.pipelines.planning.written import calls_of_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,11 +34,13 @@ def realtime(plan: Plan) -> Iterator[Refusal]:
     """The realtime engine runs row-by-row SQL from one topic into topics."""
     if plan.pipeline.engine is not Engine.REALTIME:
         return
-    functions = {each.name.lower() for each in plan.pipeline.functions}
+    python = calls_of_python(plan)
     used = {name for end in plan.ends for name in plan.upstream(end.input) if plan.is_stream(name)}
     first = next((each.name for each in plan.streams if each.name in used), None)
     for table in map(plan.table, sorted(used)):
-        reason = _beyond_realtime(table, functions)
+        reason = _beyond_realtime(table)
+        if table.described in python:
+            reason = f"it calls the Python function {python[table.described]}"
         if isinstance(table.made_by, Source) and table.name != first:
             reason = "it is a second stream"
         if reason is not None:
@@ -47,12 +50,15 @@ def realtime(plan: Plan) -> Iterator[Refusal]:
         if not isinstance(end.target, TopicTarget):
             message = f"the realtime engine does not run {end.described}: it is not a topic"
             yield Refusal(Code.NOT_IN_REALTIME, end, end.place, message, STANDARD)
-        elif end.target.bootstrap_servers or end.target.kafka:
-            message = f"the realtime engine does not run {end.described}: it has brokers or settings of its own"
+        elif end.target.bootstrap_servers or end.target.kafka or end.described in python:
+            reason = (
+                "it calls a Python function" if end.described in python else "it has brokers or settings of its own"
+            )
+            message = f"the realtime engine does not run {end.described}: {reason}"
             yield Refusal(Code.NOT_IN_REALTIME, end, end.place, message, STANDARD)
 
 
-def _beyond_realtime(table: Table, functions: set[str]) -> str | None:
+def _beyond_realtime(table: Table) -> str | None:
     """What of a table the realtime engine does not run."""
     made = table.made_by
     if isinstance(made, Source):
@@ -65,9 +71,6 @@ def _beyond_realtime(table: Table, functions: set[str]) -> str | None:
         return "it runs Python"
     if isinstance(made, Join) or (isinstance(made, RowSql) and made.shape.tables):
         return "it has a join or a subquery"
-    called = [each.name for each in made.query.calls if each.name in functions] if isinstance(made, RowSql) else []
-    if called:
-        return f"it calls the Python function {called[0]}"
     return "it has more than one generator" if isinstance(made, RowSql) and not made.shape.is_plain else None
 
 

@@ -106,6 +106,13 @@ def written_in(plan: Plan) -> Iterator[Written]:
         yield Written(subject, query, text, place)
 
 
+def calls_of_python(plan: Plan) -> dict[str, str]:
+    """The functions in Python that are called, by what calls them: `step 's'`, `sink 'out'`."""
+    functions = {each.name.lower() for each in plan.pipeline.functions}
+    calls = ((each.subject.described, call.name) for each in written_in(plan) for call in each.query.calls)
+    return {described: name for described, name in calls if name in functions} if functions else {}
+
+
 def _expressions(plan: Plan) -> Iterator[tuple[Table | End, str, str, Place]]:
     """Each expression over a stream: the declaration, the table, the text and its place."""
     for table in plan.tables.values():
