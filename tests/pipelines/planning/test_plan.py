@@ -99,9 +99,9 @@ def test_a_watermark_brings_a_check_before_the_expectations() -> None:
 def test_an_aggregate_view_is_groups_and_a_keyed_end() -> None:
     plan = sound_plan("views: {totals: {from: orders, aggregate: {n: count(*)}, by: [customer]}}\n")
     (end,) = plan.ends
-    assert (end.name, end.input, end.mode, end.key) == ("totals", "totals__groups", EndMode.KEYED, ("customer",))
+    assert (end.name, end.input, end.mode, end.key) == ("totals", "totals__view", EndMode.KEYED, ("customer",))
     assert end.is_view
-    assert plan.table("totals__groups").described == "view 'totals'"
+    assert plan.table("totals__view").described == "view 'totals'"
 
 
 @pytest.mark.parametrize(
@@ -141,3 +141,34 @@ def test_modes_of_sinks(sink: str, mode: EndMode, key: tuple[str, ...], order_by
 def test_names_and_sql_that_cannot_be_resolved(definition: str, verdict: str) -> None:
     _, found = planned(f"steps:\n{definition}\n")
     assert any(verdict.removeprefix("read ") in each for each in found), found
+
+
+HAVING = "  s: {sql: 'select customer, count(*) as n from orders group by customer having n > 1'}\n"
+
+
+def test_the_name_of_a_hidden_table_is_taken() -> None:
+    other = "  s__groups: {sql: select * from clicks}\n"
+    for steps in (HAVING + other, other + HAVING):
+        _, found = planned(f"steps:\n{steps}")
+        assert any("OD02: the name 's__groups' is that of a part of 's'; choose another name" in each for each in found)
+
+
+def test_a_view_may_have_the_name_of_its_step() -> None:
+    view = "views: {s: {from: s, aggregate: {m: max(n)}, by: [customer]}}\n"
+    _, found = planned(f"steps:\n{HAVING}{view}")
+    assert not any("OD02" in each for each in found)
+
+
+def test_an_end_of_a_table_that_is_not_declared() -> None:
+    _, found = planned("sinks: {out: {from: order, topic: out}}\n")
+    assert found[0].endswith("'out' reads 'order', which is neither a source nor a step; did you mean 'orders'?")
+
+
+def test_what_follows_from_a_refused_step_is_not_reported() -> None:
+    _, found = planned("""
+    steps:
+      distinct_ones: {sql: select distinct id from orders}
+      once: {from: distinct_ones, deduplicate: {key: id, within: 1 hour}}
+    views: {last: {from: once, key: id}}
+    """)
+    assert [each.split(" ")[2] for each in found] == ["OP001:"]

@@ -56,7 +56,7 @@ def test_views_of_rows_run_with_the_trigger_of_state() -> None:
 
 def test_an_aggregate_view_is_a_flow() -> None:
     flows = flows_of("views: {totals: {from: sound, aggregate: {n: count(*)}, by: [customer]}}\n")
-    assert flows["view-totals"].root == "totals__groups"
+    assert flows["view-totals"].root == "totals__view"
     assert flows["view-totals"].mode is OutputMode.UPDATE
 
 

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Array, Map, Primitive
 from odradek.pipelines.definition.operations import Aggregation, Join, StreamJoin
-from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql
+from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql, StaticSql
 from odradek.pipelines.planning.verdicts import Code, Refusal
 from odradek.pipelines.planning.written import Written, written_in
-from odradek.pipelines.sql.functions import CLOCK, MAY_FAIL, undetermined
-from odradek.pipelines.sql.text import exp, span_of
+from odradek.pipelines.sql.functions import HASHED, MAY_FAIL, reads_clock, undetermined
+from odradek.pipelines.sql.text import exp, parse_any, span_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.pipelines.definition.column_types import ColumnType
     from odradek.pipelines.planning.plan import Plan, Table
+    from odradek.pipelines.sql.blocks import Part
     from odradek.pipelines.sql.query import Call, Query
     from odradek.pipelines.sql.text import Span
 
@@ -42,7 +43,7 @@ def determinism(plan: Plan) -> Iterator[Refusal]:
             if advice is not None:
                 message = f"{written.subject.described} uses {what}, which the rows do not determine"
                 yield Refusal(Code.UNDETERMINED, written.subject, written.place(call.span[0]), message, f"use {advice}")
-            if what in CLOCK or (what == "unix_timestamp" and not call.arguments):
+            if reads_clock(what, len(call.arguments)):
                 reads = f"{written.subject.described} reads the clock by {what}"
                 message = f"{reads}: rows that are read again have another result"
                 hint = "use a time of the row, such as _timestamp of a record"
@@ -50,6 +51,18 @@ def determinism(plan: Plan) -> Iterator[Refusal]:
             yield from _implicit_cast(written, call)
     for table in plan.tables.values():
         yield from _cast_keys(plan, table)
+        if isinstance(table.made_by, StaticSql):
+            yield from _random_calls(table, table.made_by.part)
+
+
+def _random_calls(table: Table, part: Part) -> Iterator[Refusal]:
+    """A static table is read again in each batch: its rows must be the same."""
+    for node in parse_any(part.text).find_all(exp.Anonymous):
+        name = str(node.this).lower()
+        if undetermined(name) == HASHED:
+            message = f"{table.described} uses {name}, which the rows do not determine"
+            place = table.place_in_sql(node.meta["start"] + part.start)
+            yield Refusal(Code.UNDETERMINED, table, place, message, f"use {HASHED}")
 
 
 def _implicit_cast(written: Written, call: Call) -> Iterator[Refusal]:

@@ -155,9 +155,10 @@ class _Maker:
     def add(self, name: str, inputs: tuple[str, ...], made_by: MadeBy, owner: Source | Step | View) -> None:
         """Adds a table. The watermark and the expectations of a declaration are those of the table with its name."""
         taken = self.tables.get(name.lower())
-        if taken is not None and taken.is_hidden:
-            message = f"the name '{name}' is that of a hidden table of {taken.described}"
-            self._problems.error(owner.place, message, "choose another name", NAMES)
+        if taken is not None and (taken.is_hidden or name != owner.name):
+            hidden, other = (taken.owner, owner) if taken.is_hidden else (owner, taken.owner)
+            message = f"the name '{name}' is that of a part of '{hidden.name}'"
+            self._problems.error(other.place, message, "choose another name", NAMES)
         read = [self.tables[each.lower()] for each in inputs]
         columns = columns_of(made_by, [each.columns for each in read], self.columns)
         table = Table(name, tuple(each.name for each in read), made_by, owner, columns)
@@ -258,7 +259,7 @@ def _view_ends(pipeline: Pipeline, maker: _Maker) -> Iterator[End]:
         name, mode, content = view.input, EndMode.KEYED, view.content
         match content:
             case RunningAggregate():
-                name = f"{view.name}__groups"
+                name = f"{view.name}__view"
                 maker.add(name, (view.input,), Aggregation(view.input, content.aggregates, content.by), view)
                 target = TableTarget(view.name, content.by, view.url)
             case LatestRows():
