@@ -8,46 +8,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from odradek.admin import groups
+from odradek.admin import groups, resets
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.groups import (
-    GroupMember,
-    GroupState,
-    PartitionLag,
-    delete_group,
-    read_group,
-    read_lags,
-    with_similar_names,
-)
-from odradek.admin.resets import (
-    Goal,
-    Move,
-    alter,
-    choose_partitions,
-    committed_offsets,
-    consequence,
-    plan_moves,
-    read_file,
-)
 from odradek.admin.time_lag import add_time_lags, longest_time_lag
 from odradek.cli.client.options import cluster_options, group_argument, groups_argument, nothing_visible
+from odradek.cli.framework import output
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import confirm, flag, option, repeatable, state_option, yes_option
-from odradek.cli.framework.output import (
-    faint,
-    fields_of,
-    note,
-    note_missing,
-    print_columns,
-    print_each,
-    print_json,
-    print_list,
-    print_result,
-    raise_all,
-    say,
-    strong,
-    values_of,
-)
 from odradek.cli.framework.parameter_types import DURATION_MS, OFFSET, TIME_MS, TOPIC_NAME, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT64_MAX, age_text, count_text
@@ -89,8 +56,8 @@ def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> Non
     nothing = "no groups" + (" in this state" if states else "; a consumer with a group.id creates one")
     nothing = nothing if rows or as_json else nothing_visible(cluster, "groups", nothing, Operation.DESCRIBE)
     objects = [{"group": name, "state": state, "type": kind} for name, state, kind in rows]
-    print_list(objects, ["GROUP", "STATE", "TYPE"], rows, otherwise=nothing, as_json=as_json)
-    note_missing(missing, "groups")
+    output.print_list(objects, ["GROUP", "STATE", "TYPE"], rows, otherwise=nothing, as_json=as_json)
+    output.note_missing(missing, "groups")
 
 
 @consumer_group.command(
@@ -107,39 +74,39 @@ def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     Lag is the number of records that the group has not read; time lag is the age of the first of them.
     """
     found = (read_all(cluster, name) for name in dict.fromkeys(names))
-    print_each(found, lambda each: as_object(*each), lambda each: print_group(*each), as_json=as_json)
+    output.print_each(found, lambda each: as_object(*each), lambda each: print_group(*each), as_json=as_json)
 
 
-def read_all(cluster: Cluster, name: str) -> tuple[GroupState, list[PartitionLag]]:
-    state = read_group(cluster, name)
-    lags = read_lags(cluster, state)
+def read_all(cluster: Cluster, name: str) -> tuple[groups.GroupState, list[groups.PartitionLag]]:
+    state = groups.read_group(cluster, name)
+    lags = groups.read_lags(cluster, state)
     add_time_lags(cluster, lags)
     return state, lags
 
 
-def total_lag(lags: Sequence[PartitionLag]) -> int | None:
+def total_lag(lags: Sequence[groups.PartitionLag]) -> int | None:
     """None if that of a partition is not known."""
     return None if any(each.failure for each in lags) else sum(each.lag or 0 for each in lags)
 
 
-def as_object(state: GroupState, lags: Sequence[PartitionLag]) -> dict[str, Any]:
+def as_object(state: groups.GroupState, lags: Sequence[groups.PartitionLag]) -> dict[str, Any]:
     return {
         "group": state.name,
         "state": state.state,
         "type": state.kind,
-        **fields_of(state, "assignor coordinator"),
+        **output.fields_of(state, "assignor coordinator"),
         "lag": total_lag(lags),
         "time_lag_ms": longest_time_lag(lags),
         "members": [
             {
-                **fields_of(member, "member_id client_id host instance_id"),
+                **output.fields_of(member, "member_id client_id host instance_id"),
                 "assignment": [{"topic": topic, "partition": partition} for topic, partition in member.assignment],
             }
             for member in state.members
         ],
         "partitions": [
             {
-                **fields_of(each, "topic partition committed_offset end_offset lag time_lag_ms"),
+                **output.fields_of(each, "topic partition committed_offset end_offset lag time_lag_ms"),
                 "member_id": None if each.member is None else each.member.member_id,
             }
             for each in lags
@@ -147,59 +114,61 @@ def as_object(state: GroupState, lags: Sequence[PartitionLag]) -> dict[str, Any]
     }
 
 
-def print_group(state: GroupState, lags: Sequence[PartitionLag]) -> None:
+def print_group(state: groups.GroupState, lags: Sequence[groups.PartitionLag]) -> None:
     names = member_names(state.members)
     print_heading(state, lags)
     if lags:
-        say()
+        output.say()
         print_lags(lags, names)
     if state.members:
-        say()
+        output.say()
         print_members(state.members, names)
 
 
-def print_heading(state: GroupState, lags: Sequence[PartitionLag]) -> None:
+def print_heading(state: groups.GroupState, lags: Sequence[groups.PartitionLag]) -> None:
     facts = [state.state, state.kind, count_text(len(state.members), "member") if state.members else "no members"]
     facts += [f"assignor {state.assignor}"] if state.assignor else []
-    say(f"{strong(state.name)}  {' · '.join(facts)}")
+    output.say(f"{output.strong(state.name)}  {' · '.join(facts)}")
     oldest_ms = longest_time_lag(lags)
     total = total_lag(lags)
     behind = ["lag unknown" if total is None else f"lag {count_text(total, 'record')}"]
     behind += [f"{age_text(oldest_ms)} behind"] if oldest_ms else []
     if not any(each.committed_offset is not None for each in lags):
         behind = ["nothing is committed"]
-    say(" · ".join([*behind, faint(f"coordinator {state.coordinator}")]))
+    output.say(" · ".join([*behind, output.faint(f"coordinator {state.coordinator}")]))
 
 
-def print_lags(lags: Sequence[PartitionLag], names: dict[str, str]) -> None:
+def print_lags(lags: Sequence[groups.PartitionLag], names: dict[str, str]) -> None:
     rows = [
         [
-            *(UNKNOWN if known is None else known for known in values_of(each, PLACE_AND_OFFSETS)),
+            *(UNKNOWN if known is None else known for known in output.values_of(each, PLACE_AND_OFFSETS)),
             UNKNOWN if each.time_lag_ms is None else age_text(each.time_lag_ms),
             *([UNKNOWN if each.member is None else names[each.member.member_id]] if names else []),
         ]
         for each in lags
     ]
     titles = ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "TIME LAG"]
-    print_columns([*titles, "MEMBER"] if names else titles, rows)
+    output.print_columns([*titles, "MEMBER"] if names else titles, rows)
     for each in lags:
         if each.failure:
-            say(faint(f"{each.topic}-{each.partition}: end not known: {each.failure}"))
+            output.say(output.faint(f"{each.topic}-{each.partition}: end not known: {each.failure}"))
     uncommitted = sum(each.committed_offset is None for each in lags)
     if 0 < uncommitted < len(lags):
-        say(faint(f"{count_text(uncommitted, 'partition')} without a committed offset not counted in the lag"))
+        output.say(
+            output.faint(f"{count_text(uncommitted, 'partition')} without a committed offset not counted in the lag")
+        )
 
 
-def print_members(members: Sequence[GroupMember], names: dict[str, str]) -> None:
+def print_members(members: Sequence[groups.GroupMember], names: dict[str, str]) -> None:
     titles, rows = ["MEMBER", "HOST", "PARTITIONS"], []
     has_instances = any(member.instance_id for member in members)
     for member in members:
         instance = [member.instance_id or UNKNOWN] if has_instances else []
         rows.append([names[member.member_id], member.host, len(member.assignment), *instance])
-    print_columns([*titles, "INSTANCE"] if has_instances else titles, rows)
+    output.print_columns([*titles, "INSTANCE"] if has_instances else titles, rows)
 
 
-def member_names(members: Sequence[GroupMember]) -> dict[str, str]:
+def member_names(members: Sequence[groups.GroupMember]) -> dict[str, str]:
     """A short name for each member id: its client id, numbered if several members share it."""
     clients = Counter(member.client_id for member in members)
     numbers: Counter[str] = Counter()
@@ -249,44 +218,46 @@ def reset(
         raise click.UsageError(EXACTLY_ONE)
     if from_file is not None and topics:
         raise click.UsageError("--from-file and --topic exclude each other: the file names its topics")
-    before = committed_offsets(cluster, name, is_new_allowed=bool(topics) or from_file is not None)
-    wanted = read_file(from_file) if from_file is not None else {}
-    keys = sorted(wanted) if from_file is not None else choose_partitions(cluster, topics, before)
+    before = resets.committed_offsets(cluster, name, is_new_allowed=bool(topics) or from_file is not None)
+    wanted = resets.read_file(from_file) if from_file is not None else {}
+    keys = sorted(wanted) if from_file is not None else resets.choose_partitions(cluster, topics, before)
     if not keys and from_file is not None:
         raise Failure("the file contains no offsets")
     if not keys:
         raise Failure(f"group {name} has no committed offsets; name a topic with --topic")
-    goal = Goal("offsets", offsets=wanted) if from_file is not None else goal_of(given[0], ways[given[0]])
-    moves = plan_moves(cluster, before, keys, goal)
+    goal = resets.Goal("offsets", offsets=wanted) if from_file is not None else goal_of(given[0], ways[given[0]])
+    moves = resets.plan_moves(cluster, before, keys, goal)
     if as_json and execute:
-        alter(cluster, name, moves)  # first, because the rows say that it was done
+        resets.alter(cluster, name, moves)  # first, because the rows say that it was done
     show(name, moves, execute, as_json)
     has_changes = any(each.change or each.before is None for each in moves)
     if has_changes and not execute:
-        note("nothing was changed; add --execute to apply it")
+        output.note("nothing was changed; add --execute to apply it")
     elif has_changes and not as_json:
-        alter(cluster, name, moves)
-        say(f"group {name}: {count_text(len(moves), 'offset')} set")
+        resets.alter(cluster, name, moves)
+        output.say(f"group {name}: {count_text(len(moves), 'offset')} set")
 
 
-def goal_of(way: str, value: int) -> Goal:
+def goal_of(way: str, value: int) -> resets.Goal:
     """The goal of an option and its value."""
     if way == "by_duration":
-        return Goal("time", int(time.time() * 1000) - value)
-    return Goal(way.removeprefix("to_"), int(value))
+        return resets.Goal("time", int(time.time() * 1000) - value)
+    return resets.Goal(way.removeprefix("to_"), int(value))
 
 
-def show(name: str, moves: Sequence[Move], is_done: bool, as_json: bool) -> None:
+def show(name: str, moves: Sequence[resets.Move], is_done: bool, as_json: bool) -> None:
     for each in moves if as_json else ():
-        print_json({"group": name, **fields_of(each, "topic partition before after"), "executed": is_done})
+        output.print_json(
+            {"group": name, **output.fields_of(each, "topic partition before after"), "executed": is_done}
+        )
     if not as_json:
-        print_columns(["TOPIC", "PARTITION", "BEFORE", "AFTER", "CHANGE"], [as_row(each) for each in moves])
-        say(consequence(moves))
+        output.print_columns(["TOPIC", "PARTITION", "BEFORE", "AFTER", "CHANGE"], [as_row(each) for each in moves])
+        output.say(resets.consequence(moves))
     for clipping in filter(None, (each.clipping for each in moves)):
-        note(clipping)
+        output.note(clipping)
 
 
-def as_row(move: Move) -> tuple[object, ...]:
+def as_row(move: resets.Move) -> tuple[object, ...]:
     if move.before is None:
         return move.topic, move.partition, "-", move.after, "new"
     return move.topic, move.partition, move.before, move.after, f"{move.change:+}" if move.change else "0"
@@ -309,9 +280,9 @@ def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -
     failures = []
     for name in unique:
         try:
-            delete_group(cluster.requests, name)
+            groups.delete_group(cluster.requests, name)
         except Failure as failure:
-            failures.append(with_similar_names(cluster, failure))
+            failures.append(groups.with_similar_names(cluster, failure))
             continue
-        print_result({"group": name, "deleted": True}, f"deleted group {name}", as_json=as_json)
-    raise_all(failures)
+        output.print_result({"group": name, "deleted": True}, f"deleted group {name}", as_json=as_json)
+    output.raise_all(failures)

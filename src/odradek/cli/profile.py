@@ -6,18 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.admin.profiles import (
-    SERVERS,
-    default_profile,
-    has_profile,
-    profile_directory,
-    profile_names,
-    read_profile,
-    remove_profile,
-    set_default_profile,
-    shown_properties,
-    write_profile,
-)
+from odradek.admin import profiles
 from odradek.cli.client.options import chosen_cluster, connection_options
 from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.options import flag, format_option
@@ -47,7 +36,7 @@ def profile() -> None:
 def complete_profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    return [CompletionItem(name) for name in profile_names() if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in profiles.profile_names() if name.startswith(incomplete)]
 
 
 name_argument = click.argument("name", metavar="NAME", type=TEXT, shell_complete=complete_profiles)
@@ -66,10 +55,10 @@ name_argument = click.argument("name", metavar="NAME", type=TEXT, shell_complete
 @format_option
 def add(name: str, may_replace: bool, as_json: bool, **parameters: Any) -> None:
     """Store an address and client properties under a name. No connection is made."""
-    if has_profile(name) and not may_replace:
+    if profiles.has_profile(name) and not may_replace:
         raise Failure(f"there is a profile {name}; --replace replaces it")
     cluster = chosen_cluster(click.get_current_context(), parameters)
-    path = write_profile(name, {SERVERS: cluster.bootstrap_servers, **cluster.properties})
+    path = profiles.write_profile(name, {profiles.SERVERS: cluster.bootstrap_servers, **cluster.properties})
     text = f"profile {name} is stored in {path}; use it with `odradek --profile {name} topic list`"
     print_result({"profile": name, "file": str(path)}, text, as_json=as_json)
 
@@ -78,14 +67,14 @@ def add(name: str, may_replace: bool, as_json: bool, **parameters: Any) -> None:
 @format_option
 def list_profiles(as_json: bool) -> None:
     """List the profiles."""
-    default = default_profile()
+    default = profiles.default_profile()
     values, rows = [], []
-    for name in profile_names():
-        found = read_profile(name)
-        values.append({"profile": name, "bootstrap_servers": found.get(SERVERS), "default": name == default})
+    for name in profiles.profile_names():
+        found = profiles.read_profile(name)
+        values.append({"profile": name, "bootstrap_servers": found.get(profiles.SERVERS), "default": name == default})
         protocol = found.get("security.protocol", "plaintext")
-        rows.append((name, found.get(SERVERS), protocol, "yes" if name == default else ""))
-    nothing = f"no profiles in {profile_directory()}; `odradek profile add NAME` makes one"
+        rows.append((name, found.get(profiles.SERVERS), protocol, "yes" if name == default else ""))
+    nothing = f"no profiles in {profiles.profile_directory()}; `odradek profile add NAME` makes one"
     print_list(
         values, ["PROFILE", "BOOTSTRAP SERVERS", "PROTOCOL", "DEFAULT"], rows, otherwise=nothing, as_json=as_json
     )
@@ -96,7 +85,7 @@ def list_profiles(as_json: bool) -> None:
 @format_option
 def show(name: str, as_json: bool) -> None:
     """Show a profile, without its secrets."""
-    shown = shown_properties(read_profile(name))
+    shown = profiles.shown_properties(profiles.read_profile(name))
     if as_json:
         print_json({"profile": name, "properties": shown})
     else:
@@ -122,7 +111,7 @@ def use(name: str | None, is_none: bool, as_json: bool) -> None:
     """
     if (name is None) is not is_none:
         raise click.UsageError("give the NAME of a profile, or --none")
-    set_default_profile(name)
+    profiles.set_default_profile(name)
     text = "no profile is the default" if name is None else f"profile {name} is the default"
     print_result({"profile": name, "default": name is not None}, text, as_json=as_json)
 
@@ -132,5 +121,5 @@ def use(name: str | None, is_none: bool, as_json: bool) -> None:
 @format_option
 def remove(name: str, as_json: bool) -> None:
     """Remove a profile."""
-    remove_profile(name)
+    profiles.remove_profile(name)
     print_result({"profile": name, "removed": True}, f"profile {name} is removed", as_json=as_json)

@@ -7,28 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.admin.telemetry import (
-    SUBSCRIPTION_SETTINGS,
-    FoundInstance,
-    alter_subscription,
-    id_text,
-    parse_id,
-    read_instances,
-    read_subscriptions,
-)
+from odradek.admin import telemetry
 from odradek.cli.client.options import cluster_options
+from odradek.cli.framework import output
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import option
-from odradek.cli.framework.output import (
-    fields_of,
-    note_missing,
-    print_columns,
-    print_json,
-    print_list,
-    print_result,
-    say,
-    strong,
-)
 from odradek.cli.framework.parameter_types import DURATION_MS, TEXT
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import age_text
@@ -64,11 +47,11 @@ def client() -> None:
 @cluster_options
 def list_clients(cluster: Cluster, as_json: bool) -> None:
     """List the clients that push their metrics, or that have requested their subscription."""
-    instances, missing = read_instances(cluster)
-    note_missing(missing, "clients")
+    instances, missing = telemetry.read_instances(cluster)
+    output.note_missing(missing, "clients")
     found = sorted(instances, key=lambda each: -each.instance.last_push_ms)
     now_ms = int(time.time() * 1000)
-    print_list(
+    output.print_list(
         map(as_object, found),
         ["INSTANCE", "CLIENT ID", "SOFTWARE", "ADDRESS", "BROKER", "PUSHES", "METRICS", "LAST PUSH"],
         [client_row(broker_id, each, now_ms) for broker_id, each in found],
@@ -79,7 +62,12 @@ def list_clients(cluster: Cluster, as_json: bool) -> None:
 
 def client_row(broker_id: int, found: TelemetryInstance, now_ms: int) -> tuple[object, ...]:
     age = f"{age_text(max(now_ms - found.last_push_ms, 0))} ago" if found.pushes else "never"
-    client = (id_text(found.instance_id), found.client_id or "", software_text(found), f"{found.host}:{found.port}")
+    client = (
+        telemetry.id_text(found.instance_id),
+        found.client_id or "",
+        software_text(found),
+        f"{found.host}:{found.port}",
+    )
     return *client, broker_id, found.pushes, found.series, age
 
 
@@ -87,16 +75,16 @@ def software_text(instance: TelemetryInstance) -> str:
     return f"{instance.software_name} {instance.software_version}"
 
 
-def as_object(found: FoundInstance) -> dict[str, Any]:
+def as_object(found: telemetry.FoundInstance) -> dict[str, Any]:
     instance = found.instance
     return {
-        "instance_id": id_text(instance.instance_id),
-        **fields_of(instance, "client_id software_name software_version host port"),
+        "instance_id": telemetry.id_text(instance.instance_id),
+        **output.fields_of(instance, "client_id software_name software_version host port"),
         "broker": found.broker_id,
-        **fields_of(instance, "subscription_id push_interval_ms requested_metrics"),
+        **output.fields_of(instance, "subscription_id push_interval_ms requested_metrics"),
         "last_error": ErrorCode(instance.last_error).name,
         "last_push_ms": instance.last_push_ms if instance.pushes else None,
-        **fields_of(instance, "pushes received_bytes"),
+        **output.fields_of(instance, "pushes received_bytes"),
         "metrics": instance.series,
         "dropped_metrics": instance.dropped_series,
     }
@@ -113,18 +101,18 @@ def as_object(found: FoundInstance) -> dict[str, Any]:
 @cluster_options
 def describe(instance: str, name: str, cluster: Cluster, as_json: bool) -> None:
     """Show the latest metrics of a client. Sums and histograms are totals since its first push to the broker."""
-    found, missing = read_instances(cluster, parse_id(instance))
-    note_missing(missing, "clients")
+    found, missing = telemetry.read_instances(cluster, telemetry.parse_id(instance))
+    output.note_missing(missing, "clients")
     if not found:
         raise Failure(f"no broker knows the client instance {instance}; `odradek client list` shows them")
     latest = max(found, key=lambda each: each.instance.last_push_ms)
     values = sorted((each for each in latest.instance.values if name in each.name), key=lambda each: each.name)
     if as_json:
-        print_json({**as_object(latest), "values": [value_object(each) for each in values]})
+        output.print_json({**as_object(latest), "values": [value_object(each) for each in values]})
         return
-    name_text = strong(latest.instance.client_id or instance)
-    say(f"{name_text}  {software_text(latest.instance)}, broker {latest.broker_id}")
-    print_columns(
+    name_text = output.strong(latest.instance.client_id or instance)
+    output.say(f"{name_text}  {software_text(latest.instance)}, broker {latest.broker_id}")
+    output.print_columns(
         ["METRIC", "VALUE", "KIND", "ATTRIBUTES"],
         [
             (each.name, f"{each.value:g}", KINDS[each.kind], ", ".join(f"{a.name}={a.value}" for a in each.attributes))
@@ -166,9 +154,9 @@ def subscribe(
 ) -> None:
     """Let clients push metrics. A subscription of the same name is replaced."""
     settings = {"metrics": metrics, "interval.ms": str(interval_ms), "match": ",".join(matches)}
-    alter_subscription(cluster, name, {key: value or None for key, value in settings.items()})
+    telemetry.alter_subscription(cluster, name, {key: value or None for key, value in settings.items()})
     text = f"clients get the subscription {name} within 5 minutes; with the first one, when they connect again"
-    print_result({"subscription": name, **settings}, text, as_json=as_json)
+    output.print_result({"subscription": name, **settings}, text, as_json=as_json)
 
 
 @client.command(examples=[("", "odradek client unsubscribe all")])
@@ -176,19 +164,22 @@ def subscribe(
 @cluster_options
 def unsubscribe(name: str, cluster: Cluster, as_json: bool) -> None:
     """Remove a subscription."""
-    alter_subscription(cluster, name, dict.fromkeys(SUBSCRIPTION_SETTINGS))
-    print_result({"subscription": name, "removed": True}, f"removed the subscription {name}", as_json=as_json)
+    telemetry.alter_subscription(cluster, name, dict.fromkeys(telemetry.SUBSCRIPTION_SETTINGS))
+    output.print_result({"subscription": name, "removed": True}, f"removed the subscription {name}", as_json=as_json)
 
 
 @client.command(examples=[("", "odradek client subscriptions")])
 @cluster_options
 def subscriptions(cluster: Cluster, as_json: bool) -> None:
     """List the subscriptions."""
-    found = read_subscriptions(cluster)
-    print_list(
+    found = telemetry.read_subscriptions(cluster)
+    output.print_list(
         [{"subscription": name, **settings} for name, settings in found.items()],
-        ["NAME", *map(str.upper, SUBSCRIPTION_SETTINGS)],
-        [(name, *(settings.get(each, "") for each in SUBSCRIPTION_SETTINGS)) for name, settings in found.items()],
+        ["NAME", *map(str.upper, telemetry.SUBSCRIPTION_SETTINGS)],
+        [
+            (name, *(settings.get(each, "") for each in telemetry.SUBSCRIPTION_SETTINGS))
+            for name, settings in found.items()
+        ],
         otherwise="there are no subscriptions; `odradek client subscribe` adds one",
         as_json=as_json,
     )

@@ -21,21 +21,9 @@ from odradek.cli.client.options import (
     topic_argument,
     topics_argument,
 )
+from odradek.cli.framework import output
 from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option
-from odradek.cli.framework.output import (
-    faint,
-    joined,
-    note,
-    print_columns,
-    print_each,
-    print_json,
-    print_list,
-    print_result,
-    raise_all,
-    say,
-    strong,
-)
 from odradek.cli.framework.parameter_types import (
     OFFSET,
     PARTITION,
@@ -109,7 +97,7 @@ def create(
         count = partitions if created and partitions else partition_count(cluster, name)
         size = "" if count is None else f" with {count_text(count, 'partition')}"
         text = f"created topic {name}{size}" if created else f"topic {name} already exists{size}"
-        print_result({"topic": name, "created": created, "partitions": count}, text, as_json=as_json)
+        output.print_result({"topic": name, "created": created, "partitions": count}, text, as_json=as_json)
 
 
 def partition_count(cluster: Cluster, name: str) -> int | None:
@@ -138,7 +126,7 @@ def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
     ]
     nothing = NO_TOPICS if rows or as_json else nothing_visible(cluster, "topics", NO_TOPICS, Permission.ALTER)
     objects = [dict(zip(("topic", "partitions", "replication_factor"), row, strict=True)) for row in rows]
-    print_list(objects, ["TOPIC", "PARTITIONS", "REPLICAS"], rows, otherwise=nothing, as_json=as_json)
+    output.print_list(objects, ["TOPIC", "PARTITIONS", "REPLICAS"], rows, otherwise=nothing, as_json=as_json)
 
 
 @topic.command(
@@ -164,9 +152,9 @@ def describe(names: tuple[str, ...], internal: bool, all_configs: bool, cluster:
     """
     chosen = choose_topics(cluster, names, internal=internal)
     if not chosen and not as_json:
-        say(NO_TOPICS)
+        output.say(NO_TOPICS)
     found = (collect(cluster, each, all_configs) for each in cluster.describe_topics(chosen)) if chosen else ()
-    print_each(found, dict, lambda each: print_topic(each, all_configs), as_json=as_json)
+    output.print_each(found, dict, lambda each: print_topic(each, all_configs), as_json=as_json)
 
 
 def collect(cluster: Cluster, description: TopicDescription, all_configs: bool) -> dict[str, Any]:
@@ -189,7 +177,7 @@ def collect(cluster: Cluster, description: TopicDescription, all_configs: bool) 
         settings = read_settings(cluster, Kind.TOPIC, description.name)
         configs = {each.name: each.as_object() for each in settings if all_configs or not each.is_default}
     except NotAuthorized as failure:
-        note(failure.message.replace(THIS_USER, cluster.principal))
+        output.note(failure.message.replace(THIS_USER, cluster.principal))
         configs = None
     return {
         "topic": description.name,
@@ -214,26 +202,26 @@ def print_topic(topic: dict[str, Any], all_configs: bool) -> None:
     copies = len(partitions[0]["replicas"]) if partitions else 0
     facts = [count_text(len(partitions), "partition"), f"replication factor {copies}", offsets_text(partitions)]
     facts += ["internal"] if topic["internal"] else []
-    say(f"{strong(topic['topic'])}  {' · '.join(facts)}")
-    say(faint(f"topic id {topic['topic_id']}"))
-    say()
+    output.say(f"{output.strong(topic['topic'])}  {' · '.join(facts)}")
+    output.say(output.faint(f"topic id {topic['topic_id']}"))
+    output.say()
     rows = []
     for each in partitions:
-        brokers = ("none" if each["leader"] is None else each["leader"], joined(each["replicas"]))
+        brokers = ("none" if each["leader"] is None else each["leader"], output.joined(each["replicas"]))
         offsets = ["-" if each[name] is None else each[name] for name in ("earliest_offset", "latest_offset")]
-        rows.append((each["partition"], *brokers, joined(each["in_sync_replicas"]), *offsets))
-    print_columns(["PARTITION", "LEADER", "REPLICAS", "IN SYNC", "EARLIEST", "LATEST"], rows)
+        rows.append((each["partition"], *brokers, output.joined(each["in_sync_replicas"]), *offsets))
+    output.print_columns(["PARTITION", "LEADER", "REPLICAS", "IN SYNC", "EARLIEST", "LATEST"], rows)
     configs = topic["configs"]
     if configs is None:
         return
-    say()
+    output.say()
     if not configs:
-        say("All settings have their default values.")
+        output.say("All settings have their default values.")
         return
     if not all_configs:
-        say("Settings that differ from the default:")
+        output.say("Settings that differ from the default:")
     settings = [(key, config["value"], config["source"]) for key, config in configs.items()]
-    print_columns(["SETTING", "VALUE", "SOURCE"], settings)
+    output.print_columns(["SETTING", "VALUE", "SOURCE"], settings)
 
 
 @topic.command(
@@ -265,14 +253,14 @@ def alter(
     if partitions is not None:
         grow_topic(cluster, name, partitions)
     if as_json:
-        print_json({"topic": name, "partitions": partitions, "set": dict(configs), "deleted": list(deletions)})
+        output.print_json({"topic": name, "partitions": partitions, "set": dict(configs), "deleted": list(deletions)})
         return
     if partitions is not None:
-        say(f"topic {name} now has {count_text(partitions, 'partition')}")
+        output.say(f"topic {name} now has {count_text(partitions, 'partition')}")
     for key, value in configs:
-        say(f"topic {name}: {key} = {value}")
+        output.say(f"topic {name}: {key} = {value}")
     for key in deletions:
-        say(f"topic {name}: {key} has its default value again")
+        output.say(f"topic {name}: {key} has its default value again")
 
 
 class Trim(NamedTuple):
@@ -315,15 +303,15 @@ def trim(topic: str, partitions: tuple[int, ...], yes: bool, cluster: Cluster, a
     total = sum(each.deleted for each in trims)
     if total:
         confirm(f"Delete at most {count_text(total, 'record')} of topic {topic}?", yes)
-        raise_all(delete_records(cluster, topic, {each.partition: each.start for each in trims if each.deleted}))
+        output.raise_all(delete_records(cluster, topic, {each.partition: each.start for each in trims if each.deleted}))
     rows = [(t.partition, t.earliest, max(t.start, t.earliest), t.latest, t.deleted) for t in trims]
     if as_json:
         keys = ("partition", "earliest_offset_before", "earliest_offset", "latest_offset", "deleted_offsets")
         for row in rows:
-            print_json({"topic": topic, **dict(zip(keys, row, strict=True))})
+            output.print_json({"topic": topic, **dict(zip(keys, row, strict=True))})
         return
-    print_columns(["PARTITION", "EARLIEST BEFORE", "EARLIEST", "LATEST", "DELETED"], rows)
-    say(f"deleted at most {count_text(total, 'record')} of topic {topic}" if total else "nothing to delete")
+    output.print_columns(["PARTITION", "EARLIEST BEFORE", "EARLIEST", "LATEST", "DELETED"], rows)
+    output.say(f"deleted at most {count_text(total, 'record')} of topic {topic}" if total else "nothing to delete")
 
 
 def plan_trims(
@@ -368,13 +356,13 @@ def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -
     chosen = choose_topics(cluster, names)
     topics = ", ".join(chosen)
     if has_pattern(names) and not yes:
-        note("\n".join(chosen))
+        output.note("\n".join(chosen))
         topics = f"{'this' if len(chosen) == 1 else 'these'} {count_text(len(chosen), 'topic')}"
     confirm(f"Delete {topics} and all records?", yes)
     failures = []
     for name, failure in delete_topics(cluster, chosen).items():
         if failure is None:
-            print_result({"topic": name, "deleted": True}, f"deleted topic {name}", as_json=as_json)
+            output.print_result({"topic": name, "deleted": True}, f"deleted topic {name}", as_json=as_json)
         else:
             failures.append(with_similar_names(cluster, failure))
-    raise_all(failures)
+    output.raise_all(failures)

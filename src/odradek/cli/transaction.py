@@ -5,16 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from odradek.admin.transactions import (
-    abort_transaction,
-    describe_transaction,
-    live_brokers,
-    partition_leaders,
-    read_open_transactions,
-    transaction_object,
-    without_known,
-)
-from odradek.admin.transactions import list_transactions as find_transactions
+from odradek.admin import transactions
 from odradek.cli.client.options import (
     cluster_options,
     complete_topics,
@@ -22,20 +13,9 @@ from odradek.cli.client.options import (
     topic_argument,
     transactional_ids_argument,
 )
+from odradek.cli.framework import output
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import confirm, option, repeatable, state_option, yes_option
-from odradek.cli.framework.output import (
-    faint,
-    fields_of,
-    note_missing,
-    print_columns,
-    print_each,
-    print_list,
-    print_result,
-    say,
-    strong,
-    values_of,
-)
 from odradek.cli.framework.parameter_types import DURATION_MS, OFFSET, PARTITION, TEXT, TOPIC_NAME, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, age_text, count_text, iso_text
@@ -85,9 +65,9 @@ def list_transactions(
 ) -> None:  # fmt: skip
     """List the transactional ids of the cluster, with coordinator, producer id and state."""
     missing: dict[int, str] = {}
-    found = find_transactions(
+    found = transactions.list_transactions(
         cluster.requests,
-        live_brokers(cluster.requests).values(),
+        transactions.live_brokers(cluster.requests).values(),
         # Brokers compare the time since the last start, also of transactions that have ended.
         states=states or (OPEN_STATES if open_for_ms is not None else ()),
         producer_ids=producer_ids,
@@ -95,13 +75,13 @@ def list_transactions(
         pattern=pattern,
         missing=missing,
     )
-    note_missing(missing, "transactions")
+    output.note_missing(missing, "transactions")
     rows = [(each.transactional_id, each.coordinator.broker_id, each.producer_id, each.state) for each in found]
     nothing = "no transactions; a producer with a transactional.id begins them"
     if states or producer_ids or open_for_ms is not None or pattern:
         nothing = "no such transactions"
     nothing = nothing if rows or as_json else nothing_visible(cluster, "transactions", nothing, Operation.DESCRIBE)
-    print_list(
+    output.print_list(
         [dict(zip(("transactional_id", "coordinator", "producer_id", "state"), row, strict=True)) for row in rows],
         ["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "STATE"],
         rows,
@@ -121,26 +101,28 @@ def list_transactions(
 @cluster_options
 def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """Show coordinator, state, timeout, start and partitions of transactions."""
-    described = (describe_transaction(cluster.requests, name) for name in dict.fromkeys(names))
-    objects = (transaction_object(*each, now_ms=int(time.time() * 1000)) for each in described)
-    print_each(objects, dict, print_transaction, as_json=as_json)
+    described = (transactions.describe_transaction(cluster.requests, name) for name in dict.fromkeys(names))
+    objects = (transactions.transaction_object(*each, now_ms=int(time.time() * 1000)) for each in described)
+    output.print_each(objects, dict, print_transaction, as_json=as_json)
 
 
 def print_transaction(described: dict[str, Any]) -> None:
     facts = [described["state"], f"timeout {age_text(described['timeout_ms'])}"]
     if described["partitions"]:
         facts.append(count_text(len(described["partitions"]), "partition"))
-    say(f"{strong(described['transactional_id'])}  {' · '.join(facts)}")
+    output.say(f"{output.strong(described['transactional_id'])}  {' · '.join(facts)}")
     facts = [
         f"producer {described['producer_id']}, epoch {described['producer_epoch']}",
-        faint(f"coordinator {described['coordinator']}"),
+        output.faint(f"coordinator {described['coordinator']}"),
     ]
     if described["start_ms"] is not None:
         facts.insert(0, f"began {iso_text(described['start_ms'])}, {age_text(described['duration_ms'])} ago")
-    say(" · ".join(facts))
+    output.say(" · ".join(facts))
     if described["partitions"]:
-        say()
-        print_columns(["TOPIC", "PARTITION"], [(each["topic"], each["partition"]) for each in described["partitions"]])
+        output.say()
+        output.print_columns(
+            ["TOPIC", "PARTITION"], [(each["topic"], each["partition"]) for each in described["partitions"]]
+        )
 
 
 @transaction.command(
@@ -161,21 +143,21 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
     The leader of the partition writes an abort marker, so that read_committed consumers can pass. The coordinator
     is not involved: abort only transactions that `find-hanging` shows. Others may be committed later in part.
     """
-    leaders = partition_leaders(cluster, [topic])
+    leaders = transactions.partition_leaders(cluster, [topic])
     cluster.choose_partitions(topic, [partition])
     if (topic, partition) not in leaders:
         raise Failure(f"{topic}-{partition} has no leader")
-    found = read_open_transactions(cluster.requests, {(topic, partition): leaders[topic, partition]})
+    found = transactions.read_open_transactions(cluster.requests, {(topic, partition): leaders[topic, partition]})
     chosen = next((each for each in found if each.start_offset == start_offset), None)
     if chosen is None:
         offsets = ", ".join(str(each.start_offset) for each in found)
         has = f"transactions are open from offset {offsets}" if found else "no transaction is open there"
         raise Failure(f"no transaction of {topic}-{partition} begins at offset {start_offset}; {has}")
     confirm(f"Abort the transaction of producer {chosen.producer_id} in {topic}-{partition}?", yes)
-    abort_transaction(cluster.requests, chosen)
-    aborted = fields_of(chosen, "topic partition start_offset producer_id")
+    transactions.abort_transaction(cluster.requests, chosen)
+    aborted = output.fields_of(chosen, "topic partition start_offset producer_id")
     text = f"aborted the transaction of producer {chosen.producer_id} in {topic}-{partition}"
-    print_result(aborted, text, as_json=as_json)
+    output.print_result(aborted, text, as_json=as_json)
 
 
 @transaction.command(
@@ -201,21 +183,21 @@ def find_hanging(
 
     Such a transaction holds back read_committed consumers of its partition. `odradek transaction abort` ends it.
     """
-    brokers = live_brokers(cluster.requests)
+    brokers = transactions.live_brokers(cluster.requests)
     if broker_id is not None and broker_id not in brokers:
         raise Failure(f"there is no broker {broker_id}; `odradek cluster info` shows those that run")
-    leaders = partition_leaders(cluster, [topic] if topic is not None else cluster.topic_names())
+    leaders = transactions.partition_leaders(cluster, [topic] if topic is not None else cluster.topic_names())
     chosen = {key: leader for key, leader in leaders.items() if broker_id in (None, leader.broker_id)}
     now_ms = int(time.time() * 1000)
-    found = read_open_transactions(cluster.requests, chosen)
+    found = transactions.read_open_transactions(cluster.requests, chosen)
     old = [each for each in found if now_ms - each.last_timestamp_ms > max_timeout_ms]
-    hanging = without_known(cluster.requests, brokers.values(), old)
+    hanging = transactions.without_known(cluster.requests, brokers.values(), old)
     names = f"{PLACE} coordinator_epoch last_timestamp_ms"
-    objects = [{**fields_of(each, names), "open_for_ms": now_ms - each.last_timestamp_ms} for each in hanging]
-    print_list(
+    objects = [{**output.fields_of(each, names), "open_for_ms": now_ms - each.last_timestamp_ms} for each in hanging]
+    output.print_list(
         objects,
         ["TOPIC", "PARTITION", "START OFFSET", "PRODUCER ID", "EPOCH", "OPEN FOR"],
-        [[*values_of(each, PLACE), age_text(now_ms - each.last_timestamp_ms)] for each in hanging],
+        [[*output.values_of(each, PLACE), age_text(now_ms - each.last_timestamp_ms)] for each in hanging],
         otherwise="no hanging transactions",
         as_json=as_json,
     )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import pytest
 
-import odradek.cli.group as resetting
 from odradek.admin import resets
 from odradek.admin.errors import NoSuchGroup, NotAuthorized
 from odradek.admin.resets import Move
@@ -45,7 +44,7 @@ def reset(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
     def run_reset(*options: str, **changes: Callable[..., Any]) -> Ran:
         for name, part in {**parts, **changes}.items():
-            monkeypatch.setattr(resets if name in ("read_group", "read_bounds") else resetting, name, part)
+            monkeypatch.setattr(resets, name, part)
         code = run(["group", "reset", "billing", "--topic", "pump", "--to-latest", "--execute", *options])
         return Ran(code, *capsys.readouterr())
 

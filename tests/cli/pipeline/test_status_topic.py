@@ -11,6 +11,7 @@ from odradek.admin.cluster import Cluster
 from odradek.cli.pipeline import status_topic
 from odradek.cli.pipeline.status_topic import StatusTopic
 from odradek.conventions.failures import Failure
+from odradek.pipelines.operating import status_record
 from odradek.pipelines.operating.status import PipelineStatus, State
 from odradek.pipelines.operating.status_record import PublishedPipeline, parse
 from tests.commands import run_odradek
@@ -44,7 +45,7 @@ def test_a_topic_that_exists_is_not_created(
 ) -> None:
     """Create is needed for the first pipeline of a cluster only."""
     name = new_name()
-    monkeypatch.setattr(status_topic, "TOPIC", name)
+    monkeypatch.setattr(status_record, "TOPIC", name)
     cluster = Cluster(bootstrap_server, {})
     cluster.create_topic(name, 1)
 
@@ -65,9 +66,9 @@ def test_a_refused_status_is_reported_once(
 ) -> None:
     """The broker refuses records of this size; it refuses a user without Write in the same way."""
     name = new_name()
-    monkeypatch.setattr(status_topic, "TOPIC", name)
+    monkeypatch.setattr(status_record, "TOPIC", name)
     monkeypatch.setattr(status_topic, "RETRY_S", 0.1)
-    monkeypatch.setattr(status_topic, "PUBLISH_EVERY_S", 0.1)
+    monkeypatch.setattr(status_record, "PUBLISH_EVERY_S", 0.1)
     cluster = Cluster(bootstrap_server, {})
     cluster.create_topic(name, 1, configs={"max.message.bytes": "10"})
     lines: list[str] = []

@@ -8,31 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from odradek.admin import cluster_state
 from odradek.admin.broker_requests import BrokerRequests, DescribedCluster
-from odradek.admin.cluster_state import (
-    ClusterState,
-    ControllerLookup,
-    MinInSync,
-    PartitionState,
-    read_state,
-    unregister_broker,
-)
 from odradek.admin.groups import LIST_TIMEOUT_S, list_groups
 from odradek.cli.client.options import cluster_options
+from odradek.cli.framework import output
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import confirm, flag, option, watch_options, yes_option
-from odradek.cli.framework.output import (
-    column_lines,
-    faint,
-    fields_of,
-    joined,
-    print_columns,
-    print_json,
-    print_result,
-    say,
-    strong,
-    watch,
-)
 from odradek.cli.framework.parameter_types import PARTITION, POSITIVE, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
@@ -58,7 +40,7 @@ def info(cluster: Cluster, as_json: bool) -> None:
     described = cluster.requests.describe()
     facts = cluster_facts(described, cluster.topics(), count_groups(cluster))
     if as_json:
-        print_json(facts)
+        output.print_json(facts)
     else:
         print_facts(facts, is_restricted=not cluster.may(Operation.DESCRIBE))
 
@@ -85,7 +67,7 @@ def cluster_facts(
         "brokers": [
             {
                 "id": each.broker_id,
-                **fields_of(each, "host port rack"),
+                **output.fields_of(each, "host port rack"),
                 "controller": each.broker_id == controller,
                 "leads": leads[each.broker_id],
                 "replicas": replicas[each.broker_id],
@@ -116,18 +98,20 @@ def print_facts(facts: dict[str, Any], *, is_restricted: bool) -> None:
     ]
     shown += [] if facts["groups"] is None else [count_text(facts["groups"], "group")]
     shown += [RESTRICTED] if is_restricted else []
-    say(f"{strong(facts['cluster_id'] or 'cluster')}  {' · '.join(shown)}")
+    output.say(f"{output.strong(facts['cluster_id'] or 'cluster')}  {' · '.join(shown)}")
     problems = {"without a leader": "partitions_without_leader", "under-replicated": "under_replicated_partitions"}
     found = [f"{count_text(facts[key], 'partition')} {words}" for words, key in problems.items() if facts[key]]
     is_blind = is_restricted and not facts["partitions"]
-    say(", ".join(found) or (NO_TOPICS if is_blind else "all partitions have a leader and all their replicas in sync"))
-    say()
+    output.say(
+        ", ".join(found) or (NO_TOPICS if is_blind else "all partitions have a leader and all their replicas in sync")
+    )
+    output.say()
     rows = []
     for each in facts["brokers"]:
         role = "controller" if each["controller"] else ""
         address = f"{each['host']}:{each['port']}"
         rows.append((each["id"], address, each["rack"] or "-", each["leads"], each["replicas"], role))
-    print_columns(["BROKER", "ADDRESS", "RACK", "LEADS", "REPLICAS", "ROLE"], rows)
+    output.print_columns(["BROKER", "ADDRESS", "RACK", "LEADS", "REPLICAS", "ROLE"], rows)
 
 
 @command(examples=[("a broker that is stopped and has no replicas", "odradek cluster unregister 3")])
@@ -140,7 +124,7 @@ def unregister(broker_id: int, yes: bool, cluster: Cluster, as_json: bool) -> No
     Move its replicas first, with `odradek partition reassign --drain ID`, and stop it.
     """
     requests = BrokerRequests(cluster)
-    state = read_state(requests)
+    state = cluster_state.read_state(requests)
     broker = state.brokers.get(broker_id)
     if broker is None:
         raise Failure(f"broker {broker_id} is not registered; `odradek cluster status` shows the brokers")
@@ -153,9 +137,9 @@ def unregister(broker_id: int, yes: bool, cluster: Cluster, as_json: bool) -> No
             f"`odradek partition reassign --drain {broker_id}` first"
         )
     confirm(f"Unregister broker {broker_id}?", yes, refusal="nothing was changed")
-    unregister_broker(requests, broker_id)
+    cluster_state.unregister_broker(requests, broker_id)
     text = f"broker {broker_id} is not part of the cluster any more"
-    print_result({"broker": broker_id, "unregistered": True}, text, as_json=as_json)
+    output.print_result({"broker": broker_id, "unregistered": True}, text, as_json=as_json)
 
 
 WATCH_TIMEOUT_S = 2.0  # for a broker to answer, while the state is watched
@@ -204,28 +188,32 @@ def status(
     limit = None if shows_all else SHOWN_PARTITIONS
     if wait_s is None and not is_watched:
         requests = BrokerRequests(cluster)
-        state = read_state(requests, controllers=ControllerLookup(requests), may_lack_reassignments=True)
+        state = cluster_state.read_state(
+            requests, controllers=cluster_state.ControllerLookup(requests), may_lack_reassignments=True
+        )
         value, lines = state_output(state, limit)
-        print_result(value, "\n".join(lines), as_json=as_json)
+        output.print_result(value, "\n".join(lines), as_json=as_json)
         return
     read = state_reader(BrokerRequests(cluster, WATCH_TIMEOUT_S))
     if wait_s is None:
-        watch(interval, lambda: state_output(read(), limit), as_json=as_json)
+        output.watch(interval, lambda: state_output(read(), limit), as_json=as_json)
         return
     state = wait_until_healthy(read, wait_s, least_brokers)
     value, lines = state_output(state, limit)
-    print_result(value, "\n".join(lines), as_json=as_json)
+    output.print_result(value, "\n".join(lines), as_json=as_json)
     if len(state.brokers) < least_brokers:
         raise Failure(f"the cluster has {len(state.brokers)} of {least_brokers} brokers after {wait_s:g} s")
     if not state.is_healthy:
         raise Failure(f"the cluster is not healthy after {wait_s:g} s: see above")
 
 
-def state_output(state: ClusterState, limit: int | None) -> tuple[dict[str, Any], list[str]]:
+def state_output(state: cluster_state.ClusterState, limit: int | None) -> tuple[dict[str, Any], list[str]]:
     return status_object(state), status_lines(state, limit)
 
 
-def wait_until_healthy(read: Callable[[], ClusterState], wait_s: float, least_brokers: int) -> ClusterState:
+def wait_until_healthy(
+    read: Callable[[], cluster_state.ClusterState], wait_s: float, least_brokers: int
+) -> cluster_state.ClusterState:
     """The first healthy state with so many brokers, or the one at the end of the time."""
     deadline = time.monotonic() + wait_s
     while True:
@@ -240,25 +228,25 @@ def wait_until_healthy(read: Callable[[], ClusterState], wait_s: float, least_br
         time.sleep(WAIT_INTERVAL_S)
 
 
-def state_reader(requests: BrokerRequests) -> Callable[[], ClusterState]:
+def state_reader(requests: BrokerRequests) -> Callable[[], cluster_state.ClusterState]:
     """Reads the state again and again; settings of topics only after a time."""
-    min_in_sync, controllers = MinInSync(requests), ControllerLookup(requests)
+    min_in_sync, controllers = cluster_state.MinInSync(requests), cluster_state.ControllerLookup(requests)
     settings_read_at = time.monotonic()
 
-    def read() -> ClusterState:
+    def read() -> cluster_state.ClusterState:
         nonlocal settings_read_at
         if time.monotonic() - settings_read_at > SETTINGS_AGE_S:
             min_in_sync.forget()
             settings_read_at = time.monotonic()
-        return read_state(requests, min_in_sync, controllers, may_lack_reassignments=True)
+        return cluster_state.read_state(requests, min_in_sync, controllers, may_lack_reassignments=True)
 
     return read
 
 
-def status_object(state: ClusterState) -> dict[str, Any]:
+def status_object(state: cluster_state.ClusterState) -> dict[str, Any]:
     counts = state.counts()
 
-    def objects(condition: Callable[[PartitionState], bool]) -> list[dict[str, Any]]:
+    def objects(condition: Callable[[cluster_state.PartitionState], bool]) -> list[dict[str, Any]]:
         return [partition_object(each) for each in state.partitions if condition(each)]
 
     return {
@@ -268,7 +256,7 @@ def status_object(state: ClusterState) -> dict[str, Any]:
         "brokers": [
             {
                 "id": broker.broker_id,
-                **fields_of(broker, "host port rack"),
+                **output.fields_of(broker, "host port rack"),
                 "state": "fenced" if broker.is_fenced else "running",
                 "controller": broker.broker_id == state.cluster.controller_id,
                 **{name: getattr(counts, name)[broker.broker_id] for name in COUNTED},
@@ -285,14 +273,14 @@ def status_object(state: ClusterState) -> dict[str, Any]:
     }
 
 
-def partition_object(partition: PartitionState) -> dict[str, Any]:
+def partition_object(partition: cluster_state.PartitionState) -> dict[str, Any]:
     leader = None if partition.is_offline else partition.leader
     names = "replicas in_sync min_in_sync" + (" adding removing" if partition.is_reassigned else "")
     place = {"topic": partition.topic, "partition": partition.index, "leader": leader}
-    return {**place, **fields_of(partition, names)}
+    return {**place, **output.fields_of(partition, names)}
 
 
-def status_lines(state: ClusterState, shown_partitions: int | None = SHOWN_PARTITIONS) -> list[str]:
+def status_lines(state: cluster_state.ClusterState, shown_partitions: int | None = SHOWN_PARTITIONS) -> list[str]:
     """`shown_partitions` limits each table of partitions; None shows all."""
     topics = len({each.topic for each in state.partitions})
     running = sum(not broker.is_fenced for broker in state.brokers.values())
@@ -300,7 +288,7 @@ def status_lines(state: ClusterState, shown_partitions: int | None = SHOWN_PARTI
     brokers = count_text(total, "broker") if running == total else f"{running} of {count_text(total, 'broker')} running"
     facts = [brokers, count_text(topics, "topic"), count_text(len(state.partitions), "partition")]
     facts += [RESTRICTED] if state.is_restricted else []
-    lines = [f"{strong(state.cluster.cluster_id or 'cluster')}  {' · '.join(facts)}", _summary(state), ""]
+    lines = [f"{output.strong(state.cluster.cluster_id or 'cluster')}  {' · '.join(facts)}", _summary(state), ""]
     lines += _broker_lines(state)
     lines += _problem_lines([each for each in state.partitions if each.problems], shown_partitions)
     if not state.knows_reassignments:
@@ -310,7 +298,7 @@ def status_lines(state: ClusterState, shown_partitions: int | None = SHOWN_PARTI
     return lines
 
 
-def _summary(state: ClusterState) -> str:
+def _summary(state: cluster_state.ClusterState) -> str:
     counts = [(name, sum(name in each.problems for each in state.partitions)) for name in PROBLEMS]
     found = [
         click.style(f"{count_text(count, 'partition')} {name}", fg="yellow" if name == PROBLEMS[-1] else "red")
@@ -326,7 +314,7 @@ def _summary(state: ClusterState) -> str:
     return click.style("all partitions have a leader and all their replicas in sync", fg="green")
 
 
-def _broker_lines(state: ClusterState) -> list[str]:
+def _broker_lines(state: cluster_state.ClusterState) -> list[str]:
     counts = state.counts()
     rows = []
     for broker_id in sorted({*state.brokers, *counts.replicas}):
@@ -337,28 +325,35 @@ def _broker_lines(state: ClusterState) -> list[str]:
         numbers = (counts.leads[broker_id], counts.replicas[broker_id], counts.in_sync[broker_id])
         role = "controller" if broker_id == state.cluster.controller_id else ""
         rows.append((broker_id, *known, *numbers, role))
-    return column_lines(["BROKER", "ADDRESS", "RACK", "STATE", "LEADS", "REPLICAS", "IN SYNC", "ROLE"], rows)
+    return output.column_lines(["BROKER", "ADDRESS", "RACK", "STATE", "LEADS", "REPLICAS", "IN SYNC", "ROLE"], rows)
 
 
-def _problem_lines(partitions: list[PartitionState], limit: int | None) -> list[str]:
+def _problem_lines(partitions: list[cluster_state.PartitionState], limit: int | None) -> list[str]:
     if not partitions:
         return []
     # The worst first.
     partitions = sorted(partitions, key=lambda each: (PROBLEMS.index(each.problems[0]), each.topic, each.index))
     rows = []
     for each in partitions[:limit]:
-        brokers = ("none" if each.is_offline else str(each.leader), joined(each.replicas), joined(each.in_sync))
+        brokers = (
+            "none" if each.is_offline else str(each.leader),
+            output.joined(each.replicas),
+            output.joined(each.in_sync),
+        )
         rows.append((each.name, *brokers, each.min_in_sync, ", ".join(each.problems)))
     titles = ["PARTITION", "LEADER", "REPLICAS", "IN SYNC", "MIN ISR", "PROBLEM"]
-    return ["", *column_lines(titles, rows), *_rest(len(partitions), limit)]
+    return ["", *output.column_lines(titles, rows), *_rest(len(partitions), limit)]
 
 
-def _reassignment_lines(partitions: list[PartitionState], limit: int | None) -> list[str]:
+def _reassignment_lines(partitions: list[cluster_state.PartitionState], limit: int | None) -> list[str]:
     if not partitions:
         return []
-    rows = [(each.name, joined(each.target), joined(each.adding), joined(each.removing)) for each in partitions[:limit]]
-    return ["", *column_lines(["REASSIGNED", "TO", "ADDING", "REMOVING"], rows), *_rest(len(partitions), limit)]
+    rows = [
+        (each.name, output.joined(each.target), output.joined(each.adding), output.joined(each.removing))
+        for each in partitions[:limit]
+    ]
+    return ["", *output.column_lines(["REASSIGNED", "TO", "ADDING", "REMOVING"], rows), *_rest(len(partitions), limit)]
 
 
 def _rest(count: int, limit: int | None) -> list[str]:
-    return [] if limit is None or count <= limit else [faint(f"and {count - limit:,} more; --all shows them")]
+    return [] if limit is None or count <= limit else [output.faint(f"and {count - limit:,} more; --all shows them")]

@@ -22,18 +22,7 @@ from odradek.admin.cluster import Cluster
 from odradek.admin.profiles import SERVERS, chosen_properties
 from odradek.cli.client.options import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.demo.local_brokers import brokers_option, check_ports, local_broker, local_cluster, port_option
-from odradek.cli.example.examples import (
-    DEFAULT_EXAMPLE,
-    ViewSource,
-    chosen_example,
-    consume_hint,
-    entities_option,
-    overridden,
-    rate_option,
-    read_simulation,
-    read_view,
-    seed_option,
-)
+from odradek.cli.example import examples
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import flag, format_option, option
@@ -153,11 +142,11 @@ CONSOLE_PACKAGES = ("jinja2", "starlette", "uvicorn")
         ("with three brokers and ZooKeeper", "odradek up --brokers 3"),
     ],
 )
-@click.argument("name", metavar="EXAMPLE", type=TEXT, default=DEFAULT_EXAMPLE, cls=OptionalArgument)
+@click.argument("name", metavar="EXAMPLE", type=TEXT, default=examples.DEFAULT_EXAMPLE, cls=OptionalArgument)
 @option("--seconds", "N", POSITIVE, "Stop after N seconds, and print a summary.")
-@rate_option
-@entities_option
-@seed_option
+@examples.rate_option
+@examples.entities_option
+@examples.seed_option
 @option("--bootstrap-server -b", "HOST:PORT", TEXT, "Use this cluster instead of starting a broker.")
 @port_option
 @connection_options
@@ -188,8 +177,11 @@ def up(
     if brokers > 1 and properties is not None:
         raise click.UsageError("--brokers starts brokers, and the other options name running ones: give one of both")
     require_packages()
-    example = chosen_example(name)
-    view, simulation = read_view(example), overridden(read_simulation(example), rate, entities, seed)
+    example = examples.chosen_example(name)
+    view, simulation = (
+        examples.read_view(example),
+        examples.overridden(examples.read_simulation(example), rate, entities, seed),
+    )
     file = definition or example.definition
     is_stopped = threading.Event()
     screen = chosen_screen(view.title, "", as_json=as_json)
@@ -211,7 +203,7 @@ def up(
             cluster = Cluster(properties.pop(SERVERS), properties)
         is_new = cluster.create_topic(simulation.topic, simulation.partitions)
         screen.bootstrap_servers = cluster.bootstrap_servers
-        screen.hint = consume_hint(view.output, cluster.bootstrap_servers)
+        screen.hint = examples.consume_hint(view.output, cluster.bootstrap_servers)
         starting.brokers_are_ready(cluster.bootstrap_servers)
         if page_port is not None:
             stack.enter_context(console_of(cluster, page_port, screen, example.name))
@@ -302,7 +294,7 @@ class ConsoleProcess:
 
 def console_of(cluster: Cluster, port: int, screen: LineScreen, example: str) -> ConsoleProcess:
     """The console, on whose page of the example the screen then points."""
-    page = "rigs" if example == DEFAULT_EXAMPLE else ""
+    page = "rigs" if example == examples.DEFAULT_EXAMPLE else ""
     connection = [each.replace("--cluster-profile=", "--profile=") for each in connection_arguments()]
     return ConsoleProcess(
         ["--bootstrap-server", cluster.bootstrap_servers, *connection],
@@ -316,7 +308,7 @@ def show(
     cluster: Cluster, view: ViewDefinition, warehouse: str, screen: LineScreen, starting: Starting,
     is_stopped: threading.Event, seconds: float | None,
 ) -> None:  # fmt: skip
-    source = ViewSource(cluster)
+    source = examples.ViewSource(cluster)
     try:
         model = LiveViewModel(view, time.time())
         admin = AdminClient(cluster.client_settings({}))

@@ -13,26 +13,9 @@ from bisect import bisect_left, bisect_right
 from sys import maxsize
 from typing import TYPE_CHECKING
 
-from odradek.cli.log.findings import (
-    Finding,
-    PartitionCheck,
-    Remedy,
-    SegmentCheck,
-    add_segment,
-    compare_leader_epochs,
-    compare_snapshot,
-    note_batch,
-)
-from odradek.cli.log.stored_files import (
-    LARGEST_BATCH_BYTES,
-    TornTail,
-    index_problems,
-    mapped,
-    offset_index_rows,
-    scan_segment,
-    time_index_rows,
-)
+from odradek.cli.log import findings, stored_files
 from odradek.host.real_disk import RealDisk
+from odradek.log import stored_segment
 from odradek.log.cleaned_segment import CLEANED_SUFFIX, SWAP_SUFFIX
 from odradek.log.compaction.record_keys import read_keys, read_offset_deltas
 from odradek.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
@@ -42,14 +25,6 @@ from odradek.log.producer_replay import find_aborted_transactions, recover_segme
 from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX
 from odradek.log.segment import LARGEST_RELATIVE_OFFSET, Segment
 from odradek.log.snapshot_files import SnapshotFiles
-from odradek.log.stored_segment import (
-    DELETED_SUFFIX,
-    INDEX_SUFFIXES,
-    LOG_SUFFIX,
-    NAME_DIGITS,
-    OFFSET_INDEX_SUFFIX,
-    TIME_INDEX_SUFFIX,
-)
 from odradek.log.transaction_index import (
     TRANSACTION_INDEX_SUFFIX,
     AbortedTransaction,
@@ -65,18 +40,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-_SEGMENT_FILE = re.compile(rf"(\d{{{NAME_DIGITS}}})(\.[a-z]+)")
-_UNFINISHED = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)
+_SEGMENT_FILE = re.compile(rf"(\d{{{stored_segment.NAME_DIGITS}}})(\.[a-z]+)")
+_UNFINISHED = (CLEANED_SUFFIX, SWAP_SUFFIX, stored_segment.DELETED_SUFFIX)
 
 
 def check_partition(
     path: str, on_progress: Callable[[int], None], *, is_live: bool, only: str | None = None
-) -> PartitionCheck:
+) -> findings.PartitionCheck:
     """`is_live` if a broker uses the partition; `only` is the file name of a single segment."""
     names = sorted(os.listdir(path))
     matches = [match for match in map(_SEGMENT_FILE.fullmatch, names) if match]
-    segments = [match[0] for match in matches if match[2] == LOG_SUFFIX]
-    check = PartitionCheck(path, [int(name[:NAME_DIGITS]) for name in segments])
+    segments = [match[0] for match in matches if match[2] == stored_segment.LOG_SUFFIX]
+    check = findings.PartitionCheck(path, [int(name[: stored_segment.NAME_DIGITS]) for name in segments])
     check.snapshot_offsets = [int(match[1]) for match in matches if match[2] == SNAPSHOT_SUFFIX]
     files = PartitionFiles(path)
     for name in segments if only is None else [only]:
@@ -85,7 +60,7 @@ def check_partition(
         )
         if segment is not None:
             _check_segment_order(check, segment)
-            add_segment(check, segment)
+            findings.add_segment(check, segment)
     if only is None:
         _check_side_files(check, names, is_live=is_live)
     check.last_batches.clear()
@@ -95,7 +70,7 @@ def check_partition(
 
 def _check_with_indexes(
     path: str, files: PartitionFiles, on_progress: Callable[[int], None], *, is_last: bool, is_live: bool
-) -> SegmentCheck | None:
+) -> findings.SegmentCheck | None:
     """Check a segment with its indexes; None if the segment was removed.
 
     A running broker may replace the segment by a compacted one during the check, so findings are confirmed by a second
@@ -119,25 +94,29 @@ def _check_with_indexes(
     return segment
 
 
-def check_segment(path: str, on_progress: Callable[[int], None]) -> SegmentCheck:
-    base_offset = int(os.path.basename(path)[:NAME_DIGITS])
-    check = SegmentCheck(path, base_offset, next_offset=base_offset)
-    with mapped(path) as data:
+def check_segment(path: str, on_progress: Callable[[int], None]) -> findings.SegmentCheck:
+    base_offset = int(os.path.basename(path)[: stored_segment.NAME_DIGITS])
+    check = findings.SegmentCheck(path, base_offset, next_offset=base_offset)
+    with stored_files.mapped(path) as data:
         check.size_bytes = len(data)
-        for item in scan_segment(data):
-            if isinstance(item, TornTail):
+        for item in stored_files.scan_segment(data):
+            if isinstance(item, stored_files.TornTail):
                 check.damaged.append((item.position, len(data)))
-                check.findings.append(Finding(path, f"position {item.position}: {item.problem}", Remedy.SALVAGE))
+                check.findings.append(
+                    findings.Finding(path, f"position {item.position}: {item.problem}", findings.Remedy.SALVAGE)
+                )
                 return check
             end = item.position + item.header.size_bytes
             problem = batch_problem(data, item.position, item.header, check)
             if problem:
                 check.damaged.append((item.position, end))
-                check.findings.append(Finding(path, f"position {item.position}: {problem}", Remedy.SALVAGE))
+                check.findings.append(
+                    findings.Finding(path, f"position {item.position}: {problem}", findings.Remedy.SALVAGE)
+                )
             else:
                 check.batches += 1
                 check.records += item.header.record_count
-                note_batch(check, item.header)
+                findings.note_batch(check, item.header)
                 check.next_offset = item.header.last_offset + 1
                 check.max_timestamp = max(check.max_timestamp, item.header.max_timestamp)
                 check.batch_offsets[item.position] = (item.header.base_offset, item.header.last_offset)
@@ -145,7 +124,7 @@ def check_segment(path: str, on_progress: Callable[[int], None]) -> SegmentCheck
     return check
 
 
-def batch_problem(data: memoryview, position: int, header: BatchHeader, check: SegmentCheck) -> str | None:
+def batch_problem(data: memoryview, position: int, header: BatchHeader, check: findings.SegmentCheck) -> str | None:
     """The first problem of a batch, or None. Each check relies on those before it."""
     if header.magic != 2:
         return f"magic {header.magic} is not supported"
@@ -168,7 +147,7 @@ def _records_problem(data: memoryview, position: int, header: BatchHeader) -> st
     if not count:
         return None
     section = data[position + HEADER_SIZE_BYTES : position + header.size_bytes]
-    records = decompress(header.compression, section, LARGEST_BATCH_BYTES)
+    records = decompress(header.compression, section, stored_files.LARGEST_BATCH_BYTES)
     read_keys(records, 0, len(records), count)
     deltas = read_offset_deltas(records, 0, count)
     if any(later <= earlier for earlier, later in zip([-1, *deltas], deltas, strict=False)):
@@ -178,63 +157,71 @@ def _records_problem(data: memoryview, position: int, header: BatchHeader) -> st
     return None
 
 
-def _check_segment_order(check: PartitionCheck, segment: SegmentCheck) -> None:
+def _check_segment_order(check: findings.PartitionCheck, segment: findings.SegmentCheck) -> None:
     if check.segments and segment.batches and segment.base_offset < check.segments[-1].next_offset:
         earlier = check.segments[-1]
         name, last_offset = os.path.basename(earlier.path), earlier.next_offset - 1
         text = f"begins at offset {segment.base_offset}, before {name} ends at {last_offset}"
-        segment.findings.append(Finding(segment.path, text, Remedy.ASK))
+        segment.findings.append(findings.Finding(segment.path, text, findings.Remedy.ASK))
 
 
-def _judge_damage(segment: SegmentCheck, *, is_last: bool, is_live: bool) -> None:
+def _judge_damage(segment: findings.SegmentCheck, *, is_last: bool, is_live: bool) -> None:
     """An incomplete batch at the end of the newest segment is an interrupted write, or one in progress."""
     is_tail = len(segment.damaged) == 1 and segment.damaged[0][1] == segment.size_bytes
     if is_last and is_tail:
         (tail,) = segment.findings
         segment.findings = [
-            Finding(tail.path, tail.text, Remedy.NOTHING if is_live else Remedy.CUT_TAIL, is_problem=not is_live)
+            findings.Finding(
+                tail.path,
+                tail.text,
+                findings.Remedy.NOTHING if is_live else findings.Remedy.CUT_TAIL,
+                is_problem=not is_live,
+            )
         ]
 
 
-def _check_indexes(segment: SegmentCheck) -> None:
+def _check_indexes(segment: findings.SegmentCheck) -> None:
     """Check the indexes of a segment that is not the newest. A broker keeps those of the newest in memory."""
-    stem = segment.path.removesuffix(LOG_SUFFIX)
-    for suffix, problems in ((OFFSET_INDEX_SUFFIX, _offset_index_problems), (TIME_INDEX_SUFFIX, _time_index_problems)):
+    stem = segment.path.removesuffix(stored_segment.LOG_SUFFIX)
+    for suffix, problems in (
+        (stored_segment.OFFSET_INDEX_SUFFIX, _offset_index_problems),
+        (stored_segment.TIME_INDEX_SUFFIX, _time_index_problems),
+    ):
         try:
             with open(stem + suffix, "rb") as file:
                 data = file.read()
         except FileNotFoundError:
-            segment.findings.append(Finding(stem + suffix, "is missing", Remedy.REBUILD))
+            segment.findings.append(findings.Finding(stem + suffix, "is missing", findings.Remedy.REBUILD))
             continue
         problem = next(problems(stem + suffix, data, segment), None)
         if problem:
-            segment.findings.append(Finding(stem + suffix, problem, Remedy.REBUILD))
+            segment.findings.append(findings.Finding(stem + suffix, problem, findings.Remedy.REBUILD))
 
 
-def _check_transaction_index(segment: SegmentCheck, files: PartitionFiles, *, is_last: bool) -> None:
+def _check_transaction_index(segment: findings.SegmentCheck, files: PartitionFiles, *, is_last: bool) -> None:
     is_complete = not is_last or _was_cleanly_shut_down(os.path.dirname(segment.path))
     problem = transaction_index_problem(segment, files, is_complete=is_complete)
     if problem:
-        segment.findings.append(Finding(index_path(segment.path), problem, Remedy.REBUILD))
+        segment.findings.append(findings.Finding(index_path(segment.path), problem, findings.Remedy.REBUILD))
 
 
 def _was_cleanly_shut_down(partition_path: str) -> bool:
     return os.path.exists(os.path.join(os.path.dirname(partition_path), CLEAN_SHUTDOWN_FILE))
 
 
-def _offset_index_problems(path: str, data: bytes, segment: SegmentCheck) -> Iterator[str]:
+def _offset_index_problems(path: str, data: bytes, segment: findings.SegmentCheck) -> Iterator[str]:
     if len(data) % 8:
         yield f"{len(data)} bytes are not a multiple of an index entry"
-    entries = ((row["offset"], row["position"]) for row in offset_index_rows(path, data))
+    entries = ((row["offset"], row["position"]) for row in stored_files.offset_index_rows(path, data))
     starts = {position: first for position, (first, _last) in segment.batch_offsets.items()}
-    yield from index_problems(entries, starts, segment.base_offset - 1)
+    yield from stored_files.index_problems(entries, starts, segment.base_offset - 1)
 
 
-def _time_index_problems(path: str, data: bytes, segment: SegmentCheck) -> Iterator[str]:
+def _time_index_problems(path: str, data: bytes, segment: findings.SegmentCheck) -> Iterator[str]:
     if len(data) % 12:
         yield f"{len(data)} bytes are not a multiple of an index entry"
     timestamp, offset = -1, segment.base_offset
-    for row in time_index_rows(path, data):
+    for row in stored_files.time_index_rows(path, data):
         if row["timestamp"] <= timestamp or row["offset"] < offset:
             yield f"timestamp {row['timestamp']} at offset {row['offset']} comes after {timestamp} at {offset}"
         timestamp, offset = row["timestamp"], row["offset"]
@@ -242,29 +229,29 @@ def _time_index_problems(path: str, data: bytes, segment: SegmentCheck) -> Itera
         yield f"ends with timestamp {timestamp}, and the segment's largest is {segment.max_timestamp}"
 
 
-def _check_side_files(check: PartitionCheck, names: list[str], *, is_live: bool) -> None:
+def _check_side_files(check: findings.PartitionCheck, names: list[str], *, is_live: bool) -> None:
     base_offsets = {segment.base_offset for segment in check.segments}
     for name in names:
         path = os.path.join(check.path, name)
         match = _SEGMENT_FILE.fullmatch(name)
         if name.endswith(_UNFINISHED) and not is_live:
             text = "left by an unfinished deletion or compaction"
-            check.findings.append(Finding(path, text, Remedy.NOTHING, is_problem=False))
-        elif match and match[2] in INDEX_SUFFIXES and int(match[1]) not in base_offsets and not is_live:
-            check.findings.append(Finding(path, "an index without its segment", Remedy.SET_ASIDE))
+            check.findings.append(findings.Finding(path, text, findings.Remedy.NOTHING, is_problem=False))
+        elif match and match[2] in stored_segment.INDEX_SUFFIXES and int(match[1]) not in base_offsets and not is_live:
+            check.findings.append(findings.Finding(path, "an index without its segment", findings.Remedy.SET_ASIDE))
         decode = _decoder(name, check, is_live=is_live)
         problem = _problem_of(path, decode) if decode else None
         is_written = is_live and name.endswith(SNAPSHOT_SUFFIX)  # a snapshot may be incomplete while it is written
         if problem and not is_written:
-            check.findings.append(Finding(path, problem, Remedy.SET_ASIDE))
+            check.findings.append(findings.Finding(path, problem, findings.Remedy.SET_ASIDE))
 
 
-def _decoder(name: str, check: PartitionCheck, *, is_live: bool) -> Callable[[bytes], object] | None:
+def _decoder(name: str, check: findings.PartitionCheck, *, is_live: bool) -> Callable[[bytes], object] | None:
     if name == LEADER_EPOCHS_FILE:
         is_complete = not is_live and _was_cleanly_shut_down(check.path)
-        return lambda data: compare_leader_epochs(data, check, is_complete=is_complete)
+        return lambda data: findings.compare_leader_epochs(data, check, is_complete=is_complete)
     if name.endswith(SNAPSHOT_SUFFIX):
-        return lambda data: compare_snapshot(data, int(name.removesuffix(SNAPSHOT_SUFFIX)), check)
+        return lambda data: findings.compare_snapshot(data, int(name.removesuffix(SNAPSHOT_SUFFIX)), check)
     return None
 
 
@@ -279,7 +266,7 @@ def _problem_of(path: str, decode: Callable[[bytes], object]) -> str | None:
     return None
 
 
-def transaction_index_problem(check: SegmentCheck, files: PartitionFiles, *, is_complete: bool) -> str | None:
+def transaction_index_problem(check: findings.SegmentCheck, files: PartitionFiles, *, is_complete: bool) -> str | None:
     """`is_complete` if the index must list every aborted transaction, which a broker that was killed has not written
     for its newest segment."""
     try:
@@ -311,7 +298,7 @@ def _covers(entry: AbortedTransaction, found: AbortedTransaction) -> bool:
 
 
 def index_path(segment_path: str) -> str:
-    return segment_path.removesuffix(LOG_SUFFIX) + TRANSACTION_INDEX_SUFFIX
+    return segment_path.removesuffix(stored_segment.LOG_SUFFIX) + TRANSACTION_INDEX_SUFFIX
 
 
 def rebuild_indexes(segment_path: str) -> None:
@@ -339,7 +326,7 @@ class PartitionFiles:
         """The producer snapshots, the segments before this one, and this one. FileNotFoundError if it was removed."""
         if not self._segments:
             self._list()
-        base_offset = int(os.path.basename(segment_path).removesuffix(LOG_SUFFIX))
+        base_offset = int(os.path.basename(segment_path).removesuffix(stored_segment.LOG_SUFFIX))
         index = bisect_left(self._segments, base_offset, key=lambda segment: segment.base_offset)
         if self._segments[index : index + 1] and self._segments[index].base_offset == base_offset:
             return self._snapshots, self._segments[:index], self._segments[index]
@@ -363,9 +350,9 @@ class PartitionFiles:
         disk = RealDisk()
         offsets = []
         for name in sorted(os.listdir(self._directory)):
-            if name.endswith(LOG_SUFFIX):
-                segment = Segment(disk, self._directory, int(name.removesuffix(LOG_SUFFIX)))
-                segment.size_bytes = disk.file_size(segment.path(LOG_SUFFIX))
+            if name.endswith(stored_segment.LOG_SUFFIX):
+                segment = Segment(disk, self._directory, int(name.removesuffix(stored_segment.LOG_SUFFIX)))
+                segment.size_bytes = disk.file_size(segment.path(stored_segment.LOG_SUFFIX))
                 self._segments.append(segment)
             elif name.endswith(SNAPSHOT_SUFFIX):
                 offsets.append(int(name.removesuffix(SNAPSHOT_SUFFIX)))

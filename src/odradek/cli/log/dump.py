@@ -12,20 +12,7 @@ import click
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import flag, format_option
 from odradek.cli.framework.output import faint, fields_of, one_line, print_columns, print_json, say, strong, values_of
-from odradek.cli.log.stored_files import (
-    BatchAt,
-    Row,
-    SegmentSummary,
-    TornTail,
-    base_offset_of,
-    codec_name,
-    index_problems,
-    mapped,
-    reader_for,
-    records_of,
-    scan_segment,
-    summarise,
-)
+from odradek.cli.log import stored_files
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text, iso_text, size_text
 from odradek.protocol.malformed import MalformedMessage
@@ -107,13 +94,13 @@ def dump_file(path: str, wanted: Dump) -> None:
         print_columns(titles, [[row[name] for name in names] for row in rows], indent="  ")
 
 
-def entries_text(rows: Sequence[Row]) -> str:
+def entries_text(rows: Sequence[stored_files.Row]) -> str:
     return f"{len(rows):,} {'entry' if len(rows) == 1 else 'entries'}"
 
 
-def read_side_file(path: str, wanted: Dump) -> tuple[str, list[Row]]:
+def read_side_file(path: str, wanted: Dump) -> tuple[str, list[stored_files.Row]]:
     """The kind and the rows of an index, snapshot or checkpoint. Problems are reported, not returned."""
-    reader = reader_for(path)
+    reader = stored_files.reader_for(path)
     if reader is None:
         raise Failure(f"{path}: not a log file of a broker (.log, .index, .timeindex, .snapshot, …-checkpoint)")
     kind, read_rows = reader
@@ -125,24 +112,24 @@ def read_side_file(path: str, wanted: Dump) -> tuple[str, list[Row]]:
             wanted.report(path, row["problem"])
     segment = os.path.splitext(path)[0] + ".log"
     if wanted.verify and path.endswith(".index") and os.path.exists(segment):
-        with mapped(segment) as data:
-            batches = [item for item in scan_segment(data) if isinstance(item, BatchAt)]
+        with stored_files.mapped(segment) as data:
+            batches = [item for item in stored_files.scan_segment(data) if isinstance(item, stored_files.BatchAt)]
             starts = {item.position: item.header.base_offset for item in batches}
-            for problem in index_problems(((row["offset"], row["position"]) for row in rows), starts):
+            for problem in stored_files.index_problems(((row["offset"], row["position"]) for row in rows), starts):
                 wanted.report(path, problem)
     return kind, rows
 
 
 def dump_segment(path: str, wanted: Dump) -> None:
-    base_offset = base_offset_of(path)
-    with mapped(path) as data:
-        summary = summarise(data)
+    base_offset = stored_files.base_offset_of(path)
+    with stored_files.mapped(path) as data:
+        summary = stored_files.summarise(data)
         if wanted.as_json:
             place = {"kind": "segment", "file": path, "base_offset": base_offset}
             print_json({**place, **fields_of(summary, f"{COUNTS} codecs min_time max_time")})
         else:
             say(f"{strong(path)}  {summary_text(summary)}")
-        batches = (item for item in scan_segment(data) if not isinstance(item, TornTail))
+        batches = (item for item in stored_files.scan_segment(data) if not isinstance(item, stored_files.TornTail))
         if wanted.as_json:
             for item in batches:
                 print_json({"kind": "batch", "file": path, **batch_row(item)})
@@ -158,7 +145,7 @@ def dump_segment(path: str, wanted: Dump) -> None:
     report_problems(path, summary, wanted)
 
 
-def report_problems(path: str, summary: SegmentSummary, wanted: Dump) -> None:
+def report_problems(path: str, summary: stored_files.SegmentSummary, wanted: Dump) -> None:
     if wanted.verify:
         from odradek.cli.log.check import check_segment
 
@@ -168,9 +155,9 @@ def report_problems(path: str, summary: SegmentSummary, wanted: Dump) -> None:
         wanted.report(path, summary.problem)
 
 
-def record_rows(path: str, data: memoryview, item: BatchAt, wanted: Dump) -> Iterator[dict[str, Any]]:
+def record_rows(path: str, data: memoryview, item: stored_files.BatchAt, wanted: Dump) -> Iterator[dict[str, Any]]:
     try:
-        for record in records_of(data, item.position, item.header):
+        for record in stored_files.records_of(data, item.position, item.header):
             yield record_row(record, with_values=wanted.show_values)
     except MalformedMessage as error:
         if not wanted.verify:  # with --verify the summary has reported it
@@ -183,15 +170,15 @@ def dump_directory(path: str, wanted: Dump) -> None:
     segments = [os.path.join(path, name) for name in names if name.endswith(".log")]
     if not segments:
         raise Failure(f"{path}: no segments (.log) in it; name the directory of a partition, such as data/pump-0")
-    others = [os.path.join(path, name) for name in names if reader_for(name) is not None]
+    others = [os.path.join(path, name) for name in names if stored_files.reader_for(name) is not None]
     if wanted.show_records or wanted.as_json:
         for name in [*segments, *others]:
             dump_file(name, wanted)
         return
-    summaries: dict[str, SegmentSummary] = {}
+    summaries: dict[str, stored_files.SegmentSummary] = {}
     for segment in segments:
-        with mapped(segment) as data:
-            summaries[segment] = summarise(data)
+        with stored_files.mapped(segment) as data:
+            summaries[segment] = stored_files.summarise(data)
     records, size_bytes = (
         sum(getattr(each, name) for each in summaries.values()) for name in ("records", "size_bytes")
     )
@@ -207,7 +194,7 @@ def dump_directory(path: str, wanted: Dump) -> None:
         say(f"  {os.path.basename(other).ljust(width)}  {faint(f'{kind}, {entries_text(rows)}')}")
 
 
-def summary_text(summary: SegmentSummary) -> str:
+def summary_text(summary: stored_files.SegmentSummary) -> str:
     facts = [size_text(summary.size_bytes)]
     if summary.batches:
         facts += [f"offsets {summary.first_offset}–{summary.last_offset}", count_text(summary.records, "record")]
@@ -220,7 +207,7 @@ def summary_text(summary: SegmentSummary) -> str:
     return " · ".join(facts)
 
 
-def print_segments(summaries: Mapping[str, SegmentSummary]) -> None:
+def print_segments(summaries: Mapping[str, stored_files.SegmentSummary]) -> None:
     """One row per segment."""
     rows = []
     for path, each in summaries.items():
@@ -230,14 +217,14 @@ def print_segments(summaries: Mapping[str, SegmentSummary]) -> None:
     print_columns(["SEGMENT", "FIRST", "LAST", "BATCHES", "RECORDS", "SIZE", "CODECS", "FROM", "TO"], rows, indent="  ")
 
 
-def batch_row(item: BatchAt) -> dict[str, Any]:
+def batch_row(item: stored_files.BatchAt) -> dict[str, Any]:
     header = item.header
     return {
         "position": item.position,
         **fields_of(header, "base_offset last_offset"),
         "records": header.record_count,
         "size_bytes": header.size_bytes,
-        "codec": codec_name(header),
+        "codec": stored_files.codec_name(header),
         "leader_epoch": header.partition_leader_epoch,
         "max_timestamp": header.max_timestamp,
         "timestamp_type": "log_append_time" if header.uses_log_append_time else "create_time",
@@ -248,7 +235,7 @@ def batch_row(item: BatchAt) -> dict[str, Any]:
     }
 
 
-def print_batches(items: Sequence[BatchAt]) -> None:
+def print_batches(items: Sequence[stored_files.BatchAt]) -> None:
     titles = ["POSITION", "FIRST", "LAST", "RECORDS", "BYTES", "CODEC", "EPOCH", "MAX TIMESTAMP", "PRODUCER", "FLAGS"]
     fields = ("position", "base_offset", "last_offset", "records", "size_bytes", "codec", "leader_epoch")
     rows = []
@@ -270,14 +257,14 @@ def record_row(record: Record, *, with_values: bool) -> dict[str, Any]:
     return row
 
 
-def print_batch_line(item: BatchAt) -> None:
+def print_batch_line(item: stored_files.BatchAt) -> None:
     """One batch as a line above its records."""
     header = item.header
     facts = [
         f"offsets {header.base_offset}–{header.last_offset}",
         count_text(header.record_count, "record"),
         f"{header.size_bytes:,} B",
-        codec_name(header),
+        stored_files.codec_name(header),
         f"epoch {header.partition_leader_epoch}",
     ]
     if header.producer_id >= 0:
@@ -285,14 +272,14 @@ def print_batch_line(item: BatchAt) -> None:
     say(faint(f"  batch at {item.position}: {' · '.join([*facts, *flags_of(item)])}"))
 
 
-def producer_text(item: BatchAt) -> str:
+def producer_text(item: stored_files.BatchAt) -> str:
     header = item.header
     if header.producer_id < 0:
         return "–"
     return f"{header.producer_id}/{header.producer_epoch} seq {header.base_sequence}"
 
 
-def flags_of(item: BatchAt) -> list[str]:
+def flags_of(item: stored_files.BatchAt) -> list[str]:
     header = item.header
     flags = (
         header.is_transactional,

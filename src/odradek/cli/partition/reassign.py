@@ -15,19 +15,9 @@ from odradek.admin.partitions.plan import Move, planned_moves, read_plan_file, w
 from odradek.admin.partitions.requests import Refused, alter_reassignments
 from odradek.admin.partitions.throttle import remove_throttle, remove_throttle_of, set_throttle
 from odradek.cli.client.options import cluster_options
+from odradek.cli.framework import output
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option
-from odradek.cli.framework.output import (
-    fields_of,
-    joined,
-    note,
-    print_columns,
-    print_json,
-    print_result,
-    redraw,
-    say,
-    shows_progress,
-)
 from odradek.cli.framework.parameter_types import PARTITION, REPLICATION_FACTOR, ArgumentType, NumberType
 from odradek.cli.partition import (
     copied_text,
@@ -52,16 +42,22 @@ NONE_RUNNING = "no reassignment is running"
 
 def move_object(move: Move) -> dict[str, Any]:
     place = {"topic": move.partition.topic, "partition": move.partition.index}
-    return {**place, **fields_of(move, "before after bytes_to_copy")}
+    return {**place, **output.fields_of(move, "before after bytes_to_copy")}
 
 
 def show_plan(moves: Sequence[Move]) -> None:
     rows = []
     for move in moves:
         size = "?" if move.bytes_to_copy is None else size_text(move.bytes_to_copy) if move.adding else "-"
-        brokers = (joined(move.before), "→", joined(move.after), joined(move.adding), joined(move.removing))
+        brokers = (
+            output.joined(move.before),
+            "→",
+            output.joined(move.after),
+            output.joined(move.adding),
+            output.joined(move.removing),
+        )
         rows.append((move.partition.name, *brokers, size))
-    print_columns(["PARTITION", "FROM", "", "TO", "COPY TO", "REMOVE FROM", "SIZE"], rows)
+    output.print_columns(["PARTITION", "FROM", "", "TO", "COPY TO", "REMOVE FROM", "SIZE"], rows)
     copies = sum(len(move.adding) for move in moves)
     removed = sum(len(move.removing) for move in moves)
     leaders = sum(bool(move.before) and move.before[0] != move.after[0] for move in moves)
@@ -73,14 +69,19 @@ def show_plan(moves: Sequence[Move]) -> None:
         f"{count_text(removed, 'replica')} to remove",
         f"{count_text(leaders, 'preferred leader')} to change",
     ]
-    say()
-    say(", ".join(parts))
+    output.say()
+    output.say(", ".join(parts))
 
 
 def progress_object(partition: PartitionState, sizes: Sizes) -> dict[str, Any]:
     copied, total = progress(partition, sizes) or (None, None)
     place = {"topic": partition.topic, "partition": partition.index}
-    return {**place, **fields_of(partition, "replicas adding removing"), "copied_bytes": copied, "total_bytes": total}
+    return {
+        **place,
+        **output.fields_of(partition, "replicas adding removing"),
+        "copied_bytes": copied,
+        "total_bytes": total,
+    }
 
 
 def progress(partition: PartitionState, sizes: Sizes) -> tuple[int, int] | None:
@@ -96,9 +97,9 @@ def print_running(partitions: Sequence[PartitionState], sizes: Sizes) -> None:
     rows = []
     for each in partitions:
         known = progress(each, sizes)
-        brokers = map(joined, (each.target, each.adding, each.removing))
+        brokers = map(output.joined, (each.target, each.adding, each.removing))
         rows.append((each.name, *brokers, "?" if known is None else copied_text(*known)))
-    print_columns(["PARTITION", "TO", "ADDING", "REMOVING", "COPIED"], rows)
+    output.print_columns(["PARTITION", "TO", "ADDING", "REMOVING", "COPIED"], rows)
 
 
 def list_running(
@@ -108,11 +109,11 @@ def list_running(
     sizes = read_sizes(requests, state, running)
     if as_json:
         for each in running:
-            print_json(progress_object(each, sizes))
+            output.print_json(progress_object(each, sizes))
     elif running:
         print_running(running, sizes)
     else:
-        say(NONE_RUNNING)
+        output.say(NONE_RUNNING)
 
 
 def verify(
@@ -134,12 +135,15 @@ def verify(
         remove_throttle(requests, {each.topic for each in chosen}, live)
     if as_json:
         names = {"running": [each.name for each in running], "different": [each.name for each in different]}
-        print_json({"done": is_done, **names})
+        output.print_json({"done": is_done, **names})
     elif running:
         print_running(running, read_sizes(requests, state, running))
     if different and not as_json:
-        rows = [(each.name, joined(each.replicas), joined(expected[each.topic, each.index])) for each in different]
-        print_columns(["PARTITION", "REPLICAS", "OF THE FILE"], rows)
+        rows = [
+            (each.name, output.joined(each.replicas), output.joined(expected[each.topic, each.index]))
+            for each in different
+        ]
+        output.print_columns(["PARTITION", "REPLICAS", "OF THE FILE"], rows)
     if not is_done:
         parts = [f"{count_text(len(running), 'partition')} being reassigned"] if running else []
         parts += [f"{count_text(len(different), 'partition')} with other replicas than the file"] if different else []
@@ -147,7 +151,7 @@ def verify(
     if not as_json:
         rest = "; others are running, so throttles were kept" if any_running else "; throttles were removed"
         done = f"all {count_text(len(chosen), 'partition')} are done" if expected else NONE_RUNNING
-        say(done + rest)
+        output.say(done + rest)
 
 
 def cancel_running(
@@ -160,7 +164,7 @@ def cancel_running(
         confirm(f"Cancel {count_text(len(running), 'reassignment')}?", is_confirmed, refusal="nothing was cancelled")
         alter_reassignments(requests, {(each.topic, each.index): None for each in running})
     cancelled = f"cancelled {count_text(len(running), 'reassignment')}; `--verify` removes throttles"
-    print_result(
+    output.print_result(
         {"cancelled": [each.name for each in running]}, cancelled if running else NONE_RUNNING, as_json=as_json
     )
 
@@ -191,20 +195,20 @@ def wait_for(requests: BrokerRequests, moves: Sequence[Move], *, removes_throttl
             seen_running_at = time.monotonic()
         elif not different or time.monotonic() - seen_running_at > STALE_S:
             break
-        if running and shows_progress():
+        if running and output.shows_progress():
             sizes = read_sizes(requests, state, running)
             known = [progress(each, sizes) or (0, 0) for each in running]
             copied, total = sum(each for each, _ in known), sum(each for _, each in known)
             draw_progress(len(running), "partition", copied, total)
         time.sleep(POLL_INTERVAL_S)
-    if shows_progress():
-        redraw()
+    if output.shows_progress():
+        output.redraw()
     if removes_throttle:
         remove_throttle_of(requests, moves)
     if different:
-        raise Failure(f"{different[0].name} has the replicas {joined(different[0].replicas)}: it was cancelled")
+        raise Failure(f"{different[0].name} has the replicas {output.joined(different[0].replicas)}: it was cancelled")
     seconds = time.monotonic() - began_at
-    print_result({"done": True, "seconds": round(seconds, 3)}, f"done after {seconds:.1f} s", as_json=as_json)
+    output.print_result({"done": True, "seconds": round(seconds, 3)}, f"done after {seconds:.1f} s", as_json=as_json)
 
 
 def read_brokers(text: str) -> tuple[int, ...]:
@@ -318,7 +322,7 @@ def run_plan(
 ) -> None:  # fmt: skip
     if not moves:
         text = "nothing to move: all replicas are where they should be"
-        print_result({"partitions": [], "submitted": False}, text, as_json=as_json)
+        output.print_result({"partitions": [], "submitted": False}, text, as_json=as_json)
         return
     if not as_json:
         show_plan(moves)
@@ -326,12 +330,14 @@ def run_plan(
         confirm(f"Move {count_text(len(moves), 'partition')}?", yes, refusal="nothing was changed")
         submit(requests, moves, throttle)
     if as_json:
-        print_json({"partitions": [move_object(move) for move in moves], "submitted": not dry_run})
+        output.print_json({"partitions": [move_object(move) for move in moves], "submitted": not dry_run})
     if dry_run:
         return
     if not as_json:
-        say(f"the reassignment of {count_text(len(moves), 'partition')} has begun")
+        output.say(f"the reassignment of {count_text(len(moves), 'partition')} has begun")
     if waits:
         wait_for(requests, moves, removes_throttle=throttle is not None, as_json=as_json)
     elif not as_json:
-        note("`odradek partition reassign --list` shows its progress, --verify whether it is done, --cancel stops it")
+        output.note(
+            "`odradek partition reassign --list` shows its progress, --verify whether it is done, --cancel stops it"
+        )

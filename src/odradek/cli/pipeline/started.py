@@ -16,30 +16,12 @@ from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import flag, format_option, option, yes_option
 from odradek.cli.framework.output import note, print_columns, print_json, print_result, say
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT, NumberType
-from odradek.cli.pipeline.options import (
-    child_arguments,
-    chosen_metrics,
-    chosen_pipeline,
-    engine_option,
-    from_option,
-    metrics_options,
-    pipeline_options,
-    require_spark,
-)
+from odradek.cli.pipeline import options
 from odradek.conventions.failures import Failure, without_prefix
 from odradek.conventions.figures import size_text
 from odradek.local.child_process import odradek_command
+from odradek.pipelines.operating import small_files
 from odradek.pipelines.operating.figures import clock_text, duration_text, figures_line, rate_text
-from odradek.pipelines.operating.small_files import (
-    LOG,
-    STATUS,
-    attempt_in,
-    folder_of,
-    mark_in,
-    read_status,
-    remove_status,
-    started_names,
-)
 from odradek.pipelines.operating.status import ENDED, FlowStatus, PipelineStatus, State
 
 if TYPE_CHECKING:
@@ -54,11 +36,11 @@ if TYPE_CHECKING:
     ]
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
-@engine_option
-@pipeline_options
-@from_option
+@options.engine_option
+@options.pipeline_options
+@options.from_option
 @yes_option
-@metrics_options
+@options.metrics_options
 @format_option
 def start(
     files: tuple[str, ...], engine: str | None, from_positions: tuple[str, ...], yes: bool, as_json: bool
@@ -67,11 +49,11 @@ def start(
 
     Returns when they run, or reports why one does not. One that fails later is restarted, with increasing pauses.
     """
-    require_spark()
-    metrics = chosen_metrics()
+    options.require_spark()
+    metrics = options.chosen_metrics()
     if len(files) > 1 and metrics.port:
         raise click.UsageError("pipelines cannot share a port for metrics; start them one by one, or use port 0")
-    found = {file: chosen_pipeline(file, engine) for file in dict.fromkeys(files)}
+    found = {file: options.chosen_pipeline(file, engine) for file in dict.fromkeys(files)}
     names = [each.name for each in found.values()]
     twice = next((each for each in names if names.count(each) > 1), None)
     if twice is not None:
@@ -79,7 +61,7 @@ def start(
     for file, each in found.items():
         if each.engine == "batch":
             raise Failure(f"{each.name} is a batch, which ends by itself; run it with `odradek pipeline run {file}`")
-        running = read_status(each.name)
+        running = small_files.read_status(each.name)
         if running is not None and running.state not in ENDED:
             raise Failure(
                 f"{each.name} {running.state} already (pid {running.pid}); `odradek pipeline stop {each.name}`"
@@ -92,7 +74,7 @@ def start(
         for each in found.values():
             forget_and_begin(each, from_positions, yes)
     processes = {
-        each.name: launch(file, each.name, [*child_arguments(engine, each.name), *metrics.arguments])
+        each.name: launch(file, each.name, [*options.child_arguments(engine, each.name), *metrics.arguments])
         for file, each in found.items()
     }
     failures = [each for each in (wait_until_running(name, processes[name], as_json) for name in names) if each]
@@ -101,9 +83,9 @@ def start(
 
 
 def launch(file: str, name: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-    folder = folder_of(name)
+    folder = small_files.folder_of(name)
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOG).open("ab") as log:
+    with (folder / small_files.LOG).open("ab") as log:
         return subprocess.Popen(
             odradek_command("pipeline", "run", file, "--restart", f"--state-folder={folder}", *arguments),
             stdin=subprocess.DEVNULL,
@@ -117,7 +99,7 @@ def wait_until_running(name: str, process: subprocess.Popen[bytes], as_json: boo
     """Wait until the pipeline runs; returns the reason if it does not. Its notes are printed."""
     printed = ""
     while True:
-        status = read_status(name)
+        status = small_files.read_status(name)
         mine = status if status is not None and status.pid == process.pid else None
         if mine is not None and mine.note and mine.note != printed:
             printed = mine.note
@@ -127,7 +109,7 @@ def wait_until_running(name: str, process: subprocess.Popen[bytes], as_json: boo
             print_result(mine.as_object(), f"{name} runs (pid {process.pid}); {hint}", as_json=as_json)
             return None
         if process.poll() is not None:
-            status = read_status(name)
+            status = small_files.read_status(name)
             error = status.last_error if status is not None and status.pid == process.pid else None
             return f"{name} does not run: {error or last_line(name)}"
         time.sleep(POLL_S)
@@ -135,7 +117,7 @@ def wait_until_running(name: str, process: subprocess.Popen[bytes], as_json: boo
 
 def last_line(name: str) -> str:
     """Last line of the log, for a process that ended before it had a status."""
-    lines = (folder_of(name) / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = (small_files.folder_of(name) / small_files.LOG).read_text(encoding="utf-8", errors="replace").splitlines()
     return without_prefix(lines[-1]) if lines else "it ended without output"
 
 
@@ -146,12 +128,12 @@ POLL_S = 0.1
 def statuses(names: Iterable[str]) -> list[PipelineStatus]:
     """Statuses of the named pipelines, or of all; Failure for one that was never started."""
     chosen = list(dict.fromkeys(names))
-    known = started_names()
+    known = small_files.started_names()
     for name in chosen:
         if name not in known:
             more = f"; started: {', '.join(known)}" if known else ""
             raise Failure(f"no pipeline {name} was started on this machine{more}")
-    return [status for name in chosen or known if (status := read_status(name)) is not None]
+    return [status for name in chosen or known if (status := small_files.read_status(name)) is not None]
 
 
 @command(
@@ -241,13 +223,13 @@ def stop(names: tuple[str, ...], is_all: bool, timeout: float, is_killed: bool, 
             note(f"{name} is not running")
     for each in alive:
         if each.state is not State.STOPPING:  # a second signal would interrupt it
-            mark_in(each).send(signal.SIGINT)
+            small_files.mark_in(each).send(signal.SIGINT)
         note(f"stopping {each.name} (pid {each.pid})")
     began_s = time.monotonic()
     waiting = {each.name: each for each in alive}
     while waiting and time.monotonic() - began_s < timeout:
         for name, each in list(waiting.items()):
-            if not mark_in(each).is_alive:
+            if not small_files.mark_in(each).is_alive:
                 report_stopped(name, began_s, as_json)
                 del waiting[name]
         time.sleep(POLL_S)
@@ -261,9 +243,9 @@ def stop(names: tuple[str, ...], is_all: bool, timeout: float, is_killed: bool, 
 
 def kill_with_attempt(found: PipelineStatus) -> bool:
     """Kill the supervisor first, because it would start another attempt; then the processes of the attempt."""
-    is_ended = mark_in(found).send(signal.SIGKILL)
-    last = read_status(found.name) or found
-    attempt = attempt_in(last)
+    is_ended = small_files.mark_in(found).send(signal.SIGKILL)
+    last = small_files.read_status(found.name) or found
+    attempt = small_files.attempt_in(last)
     if attempt is not None:
         attempt.send_group(signal.SIGKILL)
     return is_ended
@@ -292,13 +274,13 @@ def forget(names: tuple[str, ...], is_all: bool, as_json: bool) -> None:
     if bool(names) == is_all:
         raise click.UsageError("give the names of pipelines, or --ended")
     statuses(names)
-    found = [(name, read_status(name)) for name in dict.fromkeys(names or started_names())]
+    found = [(name, small_files.read_status(name)) for name in dict.fromkeys(names or small_files.started_names())]
     running = [name for name, status in found if status is not None and status.state not in ENDED]
     if running and names:
         raise Failure(f"{running[0]} is running; stop it first: `odradek pipeline stop {running[0]}`")
     ended = [name for name, _status in found if name not in running]
     for name in ended:
-        remove_status(name)
+        small_files.remove_status(name)
         print_result({"pipeline": name, "forgotten": True}, f"{name} is removed from the status", as_json=as_json)
     if not ended:
         note("no pipeline has ended")
@@ -319,7 +301,7 @@ def logs(name: str, follow: bool, lines: int, as_json: bool) -> None:
     from odradek.pipelines.operating.log_files import follow_lines, last_lines
 
     statuses([name])
-    path = folder_of(name) / LOG
+    path = small_files.folder_of(name) / small_files.LOG
     is_stopped = threading.Event()
 
     def show(line: str) -> None:
@@ -344,9 +326,8 @@ def watch(name: str, seconds: float | None, as_json: bool) -> None:
 
     found = next(iter(statuses([name])), None)
     if found is None:
-        raise Failure(
-            f"the status of {name} cannot be read ({folder_of(name) / STATUS}); `odradek pipeline logs {name}`"
-        )
+        place = small_files.folder_of(name) / small_files.STATUS
+        raise Failure(f"the status of {name} cannot be read ({place}); `odradek pipeline logs {name}`")
     ends_at_s = None if seconds is None else time.monotonic() + seconds
     is_live = sys.stdout.isatty() and not as_json
     screen = LiveView(is_at_once=True)
@@ -354,7 +335,7 @@ def watch(name: str, seconds: float | None, as_json: bool) -> None:
     try:
         with stop_on_interrupt(is_stopped):
             while not is_stopped.is_set() and (ends_at_s is None or time.monotonic() < ends_at_s):
-                found = read_status(name) or found
+                found = small_files.read_status(name) or found
                 if is_live:
                     screen.show(found)
                 else:

@@ -15,16 +15,9 @@ from typing import TYPE_CHECKING
 from odradek.admin.cluster import Cluster
 from odradek.conventions.client_properties import UntranslatableSetting
 from odradek.conventions.failures import Failure
+from odradek.pipelines.operating import status_record
 from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.operating.status import ENDED, PipelineStatus, State
-from odradek.pipelines.operating.status_record import (
-    PUBLISH_EVERY_S,
-    TOPIC,
-    TOPIC_CONFIG,
-    GraphNode,
-    PublishedPipeline,
-    encode,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,7 +44,9 @@ class StatusTopic:
     `trouble` is the reason, until a status is delivered.
     """
 
-    def __init__(self, cluster: Cluster, published: PublishedPipeline, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, published: status_record.PublishedPipeline, say: Callable[[str], None]
+    ) -> None:
         self._cluster = cluster
         self._published = published
         self._say = say
@@ -72,7 +67,7 @@ class StatusTopic:
             self._is_due.set()
         trouble = self.trouble
         if trouble and not self._has_said_trouble:
-            self._say(f"the status is not published to topic {TOPIC}: {trouble}; retrying")
+            self._say(f"the status is not published to topic {status_record.TOPIC}: {trouble}; retrying")
         self._has_said_trouble = bool(trouble)
 
     def close(self, *, has_failed: bool) -> None:
@@ -86,7 +81,7 @@ class StatusTopic:
 
     def _run(self) -> None:
         while True:
-            self._is_due.wait(PUBLISH_EVERY_S)
+            self._is_due.wait(status_record.PUBLISH_EVERY_S)
             self._is_due.clear()
             is_last = self._is_closed.is_set()
             try:
@@ -107,12 +102,12 @@ class StatusTopic:
         if self._producer is None:
             if is_last:
                 return  # the pipeline has ended before the cluster answered
-            if not self._cluster.has_topic(TOPIC):
-                self._cluster.create_topic(TOPIC, 1, configs=TOPIC_CONFIG)
+            if not self._cluster.has_topic(status_record.TOPIC):
+                self._cluster.create_topic(status_record.TOPIC, 1, configs=status_record.TOPIC_CONFIG)
             self._producer = self._cluster.producer(PRODUCER_SETTINGS)
-        key, value = encode(replace(self._published, status=status, published_s=time.time()))
+        key, value = status_record.encode(replace(self._published, status=status, published_s=time.time()))
         with contextlib.suppress(BufferError):  # the cluster does not answer: the next status replaces this one
-            self._producer.produce(TOPIC, value, key, on_delivery=self._take_delivery)
+            self._producer.produce(status_record.TOPIC, value, key, on_delivery=self._take_delivery)
         self._producer.flush(CLOSE_S - 1.0 if is_last else 0.0)
 
     def _take_delivery(self, error: KafkaError | None, _message: Message) -> None:
@@ -149,7 +144,7 @@ def cluster_of(found: Pipeline) -> Cluster | None:
         return None
 
 
-def described(found: Pipeline, status: PipelineStatus) -> PublishedPipeline:
+def described(found: Pipeline, status: PipelineStatus) -> status_record.PublishedPipeline:
     from odradek.pipelines.definition.lineage import facts_of, lineage_of
     from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
 
@@ -161,8 +156,8 @@ def described(found: Pipeline, status: PipelineStatus) -> PublishedPipeline:
         if isinstance(sink.target, TopicTarget):
             topics[f"sink/{sink.name}"] = (sink.target.topic,)
     nodes = [
-        GraphNode(each.id, str(each.kind), each.name, each.detail, each.inputs, topics.get(each.id, ()))
+        status_record.GraphNode(each.id, str(each.kind), each.name, each.detail, each.inputs, topics.get(each.id, ()))
         for each in lineage_of(found)
     ]
     facts = tuple(map(found.without_secrets, facts_of(found)))
-    return PublishedPipeline(socket.gethostname(), status, tuple(nodes), found.dead_letters, facts)
+    return status_record.PublishedPipeline(socket.gethostname(), status, tuple(nodes), found.dead_letters, facts)

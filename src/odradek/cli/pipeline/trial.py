@@ -15,15 +15,7 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import flag, format_option, option
 from odradek.cli.framework.output import faint, fields_of, note, print_json, say, strong
 from odradek.cli.framework.parameter_types import RECORD_COUNT, TEXT
-from odradek.cli.pipeline.options import (
-    chosen,
-    chosen_pipeline,
-    definition_options,
-    pipeline_errors,
-    pipeline_options,
-    require_packages,
-    require_spark,
-)
+from odradek.cli.pipeline import options
 from odradek.cli.pipeline.run import check_brokers
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
@@ -52,7 +44,7 @@ SHOWN_ROWS = 20
 )
 @click.argument("files", metavar="[FILE...]", nargs=-1, type=click.Path())
 @option("--case only", "NAME", TEXT, "Only the case with this name.")
-@definition_options
+@options.definition_options
 @format_option
 def test(files: tuple[str, ...], only: str | None, as_json: bool) -> None:
     """Test pipelines: given rows, expected rows, no broker.
@@ -60,8 +52,8 @@ def test(files: tuple[str, ...], only: str | None, as_json: bool) -> None:
     FILE is a file of tests (`….test.yml`), a definition with a test file beside it, or a folder.
     The exit code is 1 if a case fails.
     """
-    require_packages()
-    require_spark()
+    options.require_packages()
+    options.require_spark()
     from odradek.pipelines.definition.places import ProblemList
 
     try:
@@ -89,7 +81,7 @@ def read_files(named: tuple[str, ...], only: str | None) -> list[CaseFile]:
     found: list[CaseFile] = []
     for file in find_files(named):
         try:
-            found.append(read_case_file(file, os.environ, chosen()))
+            found.append(read_case_file(file, os.environ, options.chosen()))
         except ProblemList as error:
             problems += error.problems
     if problems:
@@ -180,7 +172,7 @@ def difference_object(difference: Difference) -> dict[str, Any]:
 @option("--records", "N", RECORD_COUNT, "Read the last N records of each partition.", default=DEFAULT_RECORDS)
 @option("--limit", "N", RECORD_COUNT, "At most N rows; with --follow of each batch.", default=SHOWN_ROWS)
 @flag("--follow", "Show new rows as records arrive, until Ctrl-C.")
-@pipeline_options
+@options.pipeline_options
 @format_option
 def preview(file: str, step: str, records: int, limit: int, follow: bool, as_json: bool) -> None:
     """Show rows of a source or step, computed once from the last records of its topics.
@@ -188,8 +180,8 @@ def preview(file: str, step: str, records: int, limit: int, follow: bool, as_jso
     Nothing is written, and checkpoints do not change. A group or a join includes only the records that were read. With
     --follow, a group is shown whenever it changes, and a session or an unmatched row of a join once it is final.
     """
-    found = chosen_pipeline(file)
-    require_spark()
+    found = options.chosen_pipeline(file)
+    options.require_spark()
     check_brokers(found)
     from odradek.cli.pipeline.sql import SETTINGS, print_table
     from odradek.pipelines.spark.previewing import follow as followed
@@ -208,7 +200,7 @@ def preview(file: str, step: str, records: int, limit: int, follow: bool, as_jso
             show(replace(answer, rows=iter(rows)))
             sys.stdout.flush()
 
-    with pipeline_errors():
+    with options.pipeline_errors():
         if follow:
             followed(found, step, records, SETTINGS, note, show_new)
             return
