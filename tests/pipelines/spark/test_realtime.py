@@ -22,7 +22,7 @@ from odradek.pipelines.spark.sinks.batches import topic_frames
 from odradek.pipelines.spark.sources import read_once
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import WAIT_S, Stage, renamed
-from tests.pipelines.spark.test_topics import BAD, DEFINITION, check_outputs, fill
+from tests.pipelines.spark.writing.test_topics import BAD, DEFINITION, check_outputs, fill
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

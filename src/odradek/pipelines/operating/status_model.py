@@ -49,12 +49,8 @@ class FlowModel:
         batch: int = event["batch"]
         began_s = datetime.fromisoformat(event["at"]).timestamp()
         is_new = batch != self.last_batch
-        if is_new:
-            done = 1 if self.last_batch is None else batch - self.last_batch
-            late = self.status.late_rows + event["late_rows"]
-            self.status = replace(self.status, batches=self.status.batches + max(done, 1), late_rows=late)
-        self.last_batch = batch
-        self.rows_per_s = event["rows_per_s"]
+        done = 1 if self.last_batch is None else max(batch - self.last_batch, 1)
+        self.last_batch, self.rows_per_s = batch, event["rows_per_s"]
         totals = Counter(self.status.read)
         for topic, partitions in event["positions"].items():
             before = self.positions.get(topic, event["began"].get(topic, {}))
@@ -70,6 +66,8 @@ class FlowModel:
             state_bytes=event["state_bytes"],
             watermark=event["watermark"] or self.status.watermark,
             read=dict(totals),
+            batches=self.status.batches + (done if is_new else 0),
+            late_rows=self.status.late_rows + (event["late_rows"] if is_new else 0),
         )
         if not self.read and event["began"]:
             self.sample(self.read, event["began"], began_s)
