@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyspark
 
-from odradek.pipelines.spark.connector import ConnectorMissing, connector_jars
+from odradek.pipelines.spark.sessions.jars import JarsMissing, connector_jars
 from tests.jvm.build_cache import build_once, cache_directory, content_digest
 
 SETTINGS = Path(__file__).parent.parent / "spark_conf" / "spark-defaults.conf"
@@ -106,7 +106,7 @@ def connector() -> list[str]:
     """The jars of Spark's connector; an archive has no classes of jars that Spark adds after its start."""
     try:
         return connector_jars(pyspark.__version__, lambda _text: None)
-    except ConnectorMissing:
+    except JarsMissing:
         return []  # tests that need the connector report it
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from odradek.pipelines.definition.vocabulary import Connector
-from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.sessions.session import start_session
 from odradek.pipelines.trial.parsing import read_case_file
 from odradek.pipelines.trial.running import run_file
@@ -87,16 +85,15 @@ def rehearse(folder: Path) -> None:
     (result,) = run_file(session, read_case_file(str(folder / "p.test.yml"), {}))
     if result.differences:
         raise SystemExit(f"the rehearsal does not work: {result.differences}")
-    if connector_of(session, None) is Connector.JVM:
-        with RunningBroker() as broker:
-            producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-            producer.produce("in", b"x")
-            producer.flush(30)
-            servers = {"kafka.bootstrap.servers": broker.bootstrap_servers}
-            read = session.readStream.format("kafka").options(**servers, subscribe="in", startingOffsets="earliest")
-            copy = read.load().writeStream.format("kafka").options(**servers, topic="out")
-            stored = copy.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True)
-            stored.start().awaitTermination()
+    with RunningBroker() as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer.produce("in", b"x")
+        producer.flush(30)
+        servers = {"kafka.bootstrap.servers": broker.bootstrap_servers}
+        read = session.readStream.format("kafka").options(**servers, subscribe="in", startingOffsets="earliest")
+        copy = read.load().writeStream.format("kafka").options(**servers, topic="out")
+        stored = copy.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True)
+        stored.start().awaitTermination()
     session.stop()
 
 

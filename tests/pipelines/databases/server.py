@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from odradek.pipelines.spark.connector import locked
+from odradek.pipelines.spark.sessions.jars import locked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

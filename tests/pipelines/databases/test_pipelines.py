@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.pipelines.spark.reading.jdbc import DRIVERS, DriverMissing, driver_jar
+from odradek.pipelines.spark.reading.jdbc import DRIVERS
+from odradek.pipelines.spark.sessions.jars import JarsMissing, driver_jar
 from odradek.pipelines.spark.sinks.warehouse import warehouse
 from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.warehouse_tables import read_table, table_names
@@ -42,8 +43,8 @@ views:
 def _drivers() -> None:
     try:
         for each in DRIVERS.values():
-            driver_jar(each)
-    except DriverMissing as error:
+            driver_jar(each.jar)
+    except JarsMissing as error:
         pytest.skip(str(error))
 
 

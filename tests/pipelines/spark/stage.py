@@ -14,7 +14,6 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.pipelines.definition.loading import load_yaml
-from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.writing.topics import prepare_topics
@@ -53,7 +52,6 @@ class Stage:
     spark: SparkSession
     bootstrap_servers: str
     folder: Path
-    connector: Connector = Connector.JVM
     prefix: str = field(default_factory=lambda: "t" + uuid.uuid4().hex[:8])  # never a number
 
     def topic(self, name: str) -> str:
@@ -115,7 +113,7 @@ class Stage:
         definition = load_yaml(str(file), {})
         assert definition.is_sound, definition.problems
         assert definition.pipeline is not None
-        return dataclasses.replace(definition.pipeline, connector=self.connector)
+        return definition.pipeline
 
     def run(
         self, pipeline: Pipeline, wait_s: float = WAIT_S, starts: Mapping[str, Start] | None = None

@@ -16,7 +16,6 @@ from confluent_kafka import Producer
 
 import odradek.pipelines.spark.fan_out
 import odradek.pipelines.spark.one_pass.batches
-from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.sinks.outputs import write_outputs
 from tests.pipelines.committed import committed_records
@@ -132,17 +131,7 @@ def counted(found: Iterable[Any], *names: str) -> Counter[Any]:
     return Counter(tuple(each[name] for name in names) for each in found)
 
 
-@pytest.mark.parametrize(
-    ("connector", "failures"),
-    [
-        pytest.param(Connector.JVM, [("topics", 1), ("tables", 2), ("topics", 3)], id="jvm"),
-        pytest.param(Connector.PYTHON, [("topics", 2)], id="python"),
-    ],
-)
-def test_every_output_has_every_row_once(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, connector: Connector, failures: list[tuple[str, int]]
-) -> None:
-    stage.connector = connector
+def test_every_output_has_every_row_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     (stage.folder / "processor.py").write_text(PROCESSOR)
     stage.create("in", PARTITIONS)
     pipeline = stage.pipeline(DEFINITION, name=f"p{uuid.uuid4().hex[:8]}")
@@ -158,7 +147,7 @@ def test_every_output_has_every_row_once(
     is_open = send_open(stage, open_rows)
     behind = [row(n, 31) for n in range(50, 55)]
     send_open(stage, behind).commit_transaction()
-    for kind, number in failures:
+    for kind, number in (("topics", 1), ("tables", 2), ("topics", 3)):
         with monkeypatch.context() as context:
             fail_before(context, kind, number)
             with pytest.raises(PipelineFailed):

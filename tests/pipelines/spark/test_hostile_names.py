@@ -10,8 +10,9 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import JdbcOrigin, Pipeline
 from odradek.pipelines.spark.querying import Catalog, QueryContext, ask
-from odradek.pipelines.spark.reading.jdbc import DRIVERS, DriverMissing, driver_jar, read_jdbc
+from odradek.pipelines.spark.reading.jdbc import read_jdbc
 from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
+from odradek.pipelines.spark.sessions.jars import POSTGRESQL, JarsMissing, driver_jar
 from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
 from odradek.pipelines.spark.sinks.warehouse import Warehouse, check_database
 from odradek.pipelines.spark.warehouse_tables import read_table
@@ -78,8 +79,8 @@ def test_no_message_has_the_password_of_a_url(url: str) -> None:
 def test_no_message_has_the_password_of_a_jdbc_url(spark: SparkSession, url: str, options: dict[str, str]) -> None:
     """The driver of PostgreSQL makes no object of a class that is none of its factories."""
     try:
-        driver_jar(DRIVERS["postgresql"])
-    except DriverMissing as error:
+        driver_jar(POSTGRESQL)
+    except JarsMissing as error:
         pytest.skip(str(error))
     with pytest.raises(Exception, match=r".") as refused:
         read_jdbc(spark, JdbcOrigin(url, "t", None, options), url)

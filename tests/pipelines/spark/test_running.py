@@ -7,8 +7,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from odradek.pipelines.spark.engines import running as engine
-from odradek.pipelines.spark.engines.running import INITIALIZING, LATE_STARTS, LATE_WORKER, PipelineFailed, Running
+from odradek.pipelines.spark.engines.running import LATE_STARTS, LATE_WORKER, PipelineFailed, Running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,14 +80,6 @@ def test_not_for_ever() -> None:
     with pytest.raises(PipelineFailed, match=f"flow: {LATE_WORKER}"):
         made.wait(lambda: False)
     assert count() == LATE_STARTS + 1
-
-
-def test_a_source_that_does_not_come_up_keeps_the_others_waiting_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "SOURCES_S", 0.01)
-    made = running()
-    made.add("flow", MagicMock(isActive=True, status={"message": INITIALIZING}))
-    made.await_sources("flow")
-    assert made.is_active
 
 
 def test_any_other_failure_is_one() -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.pipelines.definition.vocabulary import Connector
 from tests.pipelines.spark.stage import Stage, Written
 
 if TYPE_CHECKING:
@@ -164,20 +163,11 @@ def servers(request: pytest.FixtureRequest) -> str:
     return running.bootstrap_servers
 
 
-@pytest.mark.timeout(300)  # five queries, each of which starts a Python process
-@pytest.mark.parametrize(
-    ("engine", "connector"),
-    [
-        pytest.param("standard", Connector.JVM, marks=pytest.mark.soak),
-        pytest.param("batch", Connector.PYTHON, marks=pytest.mark.soak),
-        pytest.param("standard", Connector.PYTHON, marks=pytest.mark.soak),
-        pytest.param("batch", Connector.JVM, marks=pytest.mark.soak),
-    ],
-)
-def test_results_are_the_same(
-    spark: SparkSession, servers: str, connector: Connector, engine: str, tmp_path: Path
-) -> None:
-    stage = Stage(spark, servers, tmp_path, connector)
+@pytest.mark.soak
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("engine", ["standard", "batch"])
+def test_results_are_the_same(spark: SparkSession, servers: str, engine: str, tmp_path: Path) -> None:
+    stage = Stage(spark, servers, tmp_path)
     (tmp_path / "same_steps.py").write_text(STEPS)
     (tmp_path / "pumps.csv").write_text("pump,name\n" + "".join(f"{pump},{name}\n" for pump, name in NAMES.items()))
     stage.create("in")

@@ -117,23 +117,13 @@ def files_with(folder: Path, texts: list[str]) -> list[str]:
     return [str(path) for path in files if any(text in path.read_bytes() for text in wanted)]
 
 
-ALL = [
-    pytest.param("SASL_SSL", "jvm"),
-    pytest.param("SASL_SSL", "python", marks=pytest.mark.soak),
-    pytest.param("SSL", "jvm", marks=pytest.mark.soak),
-    pytest.param("SSL", "python", marks=pytest.mark.soak),
-]
-
-
-@pytest.mark.parametrize(("protocol", "connector"), ALL)
-def test_pipeline_reads_and_writes_a_secured_cluster(
-    stage: Stage, secured: SecuredBroker, protocol: str, connector: str
-) -> None:
+@pytest.mark.parametrize("protocol", ["SASL_SSL", pytest.param("SSL", marks=pytest.mark.soak)])
+def test_pipeline_reads_and_writes_a_secured_cluster(stage: Stage, secured: SecuredBroker, protocol: str) -> None:
     stage.create("in")
     stage.produce("in", [{"id": number} for number in range(20)])
     definition(stage)
     with SeenCommandLines() as seen:
-        done = run_pipeline(stage, "--connector", connector, "--command-config", str(secured.properties_file(protocol)))
+        done = run_pipeline(stage, "--command-config", str(secured.properties_file(protocol)))
     assert done.returncode == 0, done.stderr
     assert sorted(record.json["id"] for record in stage.read("out")) == list(range(0, 40, 2))
     texts = private_texts(secured)

@@ -33,7 +33,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 NEEDED_PACKAGES = {"yaml": "PyYAML", "sqlglot": "sqlglot", "fastavro": "fastavro"}
 SPARK_PACKAGES = {"pyspark": "PySpark", "pandas": "pandas", "pyarrow": "PyArrow", "sqlalchemy": "SQLAlchemy"}
 ENGINES = ("standard", "realtime", "batch")
-CONNECTORS = ("jvm", "python")
 SERVERS = "bootstrap.servers"
 CONNECTION = {"cluster_profile": "--cluster-profile", "secure": "--secure", "command_config": "--command-config"}
 OVERRIDES = {  # field of the definition: option
@@ -41,7 +40,6 @@ OVERRIDES = {  # field of the definition: option
     "master": "--master",
     "checkpoints": "--checkpoints",
     "warehouse": "--warehouse",
-    "connector": "--connector",
 }
 LOOPBACK = "127.0.0.1"
 KEPT = "odradek.pipeline_options"
@@ -137,9 +135,6 @@ def pipeline_options(function: F) -> F:
         text_option("--master", metavar="URL", text="Spark's master, such as local[2] or spark://host:7077."),
         checkpoints_option,
         text_option("--warehouse", metavar="URL", text="Database of tables and views, as a SQLAlchemy URL."),
-        kept_option(
-            "--connector", type=click.Choice(CONNECTORS), help="Kafka connector: Spark's own, or one without jars."
-        ),
     )  # fmt: skip
 
 
@@ -280,13 +275,9 @@ def chosen_pipeline(file: str, engine: str | None = None) -> Pipeline:
 
 
 def overridden(found: Pipeline, values: Mapping[str, Any]) -> Pipeline:
-    from odradek.pipelines.definition.vocabulary import Connector
-
     changes = {field: values[field] for field in OVERRIDES if values.get(field) is not None}
     if "checkpoints" in changes and "://" not in changes["checkpoints"]:
         changes["checkpoints"] = str(Path(changes["checkpoints"]).absolute())
-    if "connector" in changes:
-        changes["connector"] = Connector(changes["connector"])
     return dataclasses.replace(with_connection(found), **changes)
 
 

@@ -11,7 +11,7 @@ from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import PythonTarget, SparkTarget
 from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.spark_version import REALTIME_HINT, realtime_refusal
-from odradek.pipelines.definition.vocabulary import Connector, Delivery, Engine, Otherwise
+from odradek.pipelines.definition.vocabulary import Delivery, Engine, Otherwise
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
@@ -21,15 +21,8 @@ STANDARD_HINT = "use engine: standard"
 
 
 def check_engine(pipeline: Pipeline, problems: Problems) -> None:
-    if pipeline.engine is Engine.REALTIME:
-        if refusal := realtime_refusal():
-            problems.error(pipeline.place, refusal, REALTIME_HINT)
-        if pipeline.connector is Connector.PYTHON:
-            problems.error(
-                pipeline.place,
-                "the realtime engine cannot use the Python connector: real-time mode needs Spark's own connector",
-                "use connector: jvm, or engine: standard",
-            )
+    if pipeline.engine is Engine.REALTIME and (refusal := realtime_refusal()):
+        problems.error(pipeline.place, refusal, REALTIME_HINT)
     if pipeline.engine is Engine.BATCH:
         check_timers(pipeline, problems)
     if pipeline.delivery is Delivery.EXACTLY_ONCE:

@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from odradek.pipelines.definition.vocabulary import (
-    Connector,
     Delivery,
     Encoding,
     Engine,
@@ -304,8 +303,6 @@ SETTINGS = (
     Key("checkpoints", Kind.PATH, "Folder of the checkpoints."),
     Key("master", Kind.TEXT, "Spark's master URL."),
     Key("spark", Kind.SETTINGS, "Spark settings."),
-    Key("connector", Kind.WORD,
-        "Implementation that reads and writes topics: jvm (Spark's own) or python (needs no jars).", words=Connector),
 )  # fmt: skip
 
 PIPELINE = Key("", Kind.KEYS, "A whole definition.", keys=(

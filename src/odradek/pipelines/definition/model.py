@@ -15,7 +15,6 @@ from odradek.pipelines.definition.column_types import Array, Column, ColumnType,
 from odradek.pipelines.definition.places import NOWHERE, Place
 from odradek.pipelines.definition.secrets import hidden, secret_values
 from odradek.pipelines.definition.vocabulary import (
-    Connector,
     Delivery,
     Duration,
     Encoding,
@@ -358,7 +357,6 @@ class Pipeline:
     checkpoints: str | None = None  # a folder
     master: str | None = None  # Spark's master URL; None: Spark's configuration, or local[*]
     spark: Settings = field(default_factory=dict)
-    connector: Connector | None = None  # None: jvm if its jars are available, otherwise python
     functions: tuple[Function, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), compare=False, repr=False)  # values that no output may contain
     place: Place = field(default=NOWHERE, compare=False, repr=False)

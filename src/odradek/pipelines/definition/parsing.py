@@ -21,7 +21,7 @@ from odradek.pipelines.definition.parsing_functions import parse_function_of_sql
 from odradek.pipelines.definition.parsing_sinks import parse_sink
 from odradek.pipelines.definition.parsing_sources import parse_source
 from odradek.pipelines.definition.parsing_steps import parse_step, parse_view
-from odradek.pipelines.definition.vocabulary import NAME, PIPELINE_NAME, Connector, Delivery, Engine
+from odradek.pipelines.definition.vocabulary import NAME, PIPELINE_NAME, Delivery, Engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PIPELINE_KEYS = (
     "pipeline", "engine", "delivery", "bootstrap_servers", "kafka", "trigger", "state_trigger",
-    "dead_letters", "warehouse", "checkpoints", "master", "spark", "connector", "include", "parameters", "profiles",
+    "dead_letters", "warehouse", "checkpoints", "master", "spark", "include", "parameters", "profiles",
     "functions", "sources", "steps", "sinks", "views",
 )  # fmt: skip
 
@@ -81,7 +81,6 @@ def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
         checkpoints=fields.text("checkpoints"),
         master=fields.text("master"),
         spark=fields.settings("spark"),
-        connector=fields.choice("connector", Connector, Connector.JVM) if "connector" in fields else None,
         functions=tuple(functions),
         secrets=frozenset(problems.secrets),
         place=root.place,

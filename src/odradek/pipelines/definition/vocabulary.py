@@ -33,13 +33,6 @@ class Delivery(StrEnum):
     EXACTLY_ONCE = "exactly_once"
 
 
-class Connector(StrEnum):
-    """The implementation that reads and writes topics for Spark."""
-
-    JVM = "jvm"  # Spark's own Kafka connector
-    PYTHON = "python"  # Odradek's data source, which needs no jars
-
-
 class Encoding(StrEnum):
     """The format of a record's value."""
 

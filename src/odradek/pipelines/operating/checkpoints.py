@@ -107,7 +107,7 @@ class Checkpoints:
         return read_entry(self.flow_folder(flow) / "offsets" / str(batch))
 
     def first_positions(self, flow: str) -> Offsets:
-        """The offsets at which a flow began; empty if its connector does not store them, as the Python one."""
+        """The offsets at which a flow began; empty if no batch has begun."""
         texts = [each.read_text("utf-8", "replace") for each in (self.flow_folder(flow) / "sources").glob("*/0")]
         return merged(text[text.find("{") :] for text in texts)  # the version is before the offsets
 

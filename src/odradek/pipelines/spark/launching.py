@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from odradek.pipelines.definition.vocabulary import Connector, Engine
+from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.operating.checkpoints import Checkpoints, checkpoint_folder
 from odradek.pipelines.operating.events import runs
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW
-from odradek.pipelines.spark.connector import ConnectorMissing
 from odradek.pipelines.spark.continuing import accept, continuing, source_at
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine
@@ -27,7 +26,7 @@ from odradek.pipelines.spark.engines.realtime_tasks import local_threads
 from odradek.pipelines.spark.engines.settings import refuse_checkpoints_elsewhere
 from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
 from odradek.pipelines.spark.function_steps import with_analysed_functions
-from odradek.pipelines.spark.lakehouse_libraries import lakehouse_settings
+from odradek.pipelines.spark.lakehouse_settings import lakehouse_settings
 from odradek.pipelines.spark.sessions.failures import PipelineError, SparkProcessEnded, plain_message
 from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.sessions.session import start_session
@@ -74,10 +73,6 @@ def run_pipeline(
     pipeline: Pipeline, options: RunOptions, is_stopped: Callable[[], bool], callbacks: RunCallbacks
 ) -> None:
     """Runs the pipeline until it ends or is stopped, in a new Spark session."""
-    if pipeline.engine is Engine.REALTIME and pipeline.connector is Connector.PYTHON:
-        raise PipelineError(
-            "the realtime engine cannot use the Python connector: real-time mode needs Spark's own connector"
-        )
     check_databases(pipeline)
     cluster = check_topics(pipeline)
     if pipeline.engine is Engine.BATCH:
@@ -171,16 +166,11 @@ def session_of(pipeline: Pipeline, say: Callable[[str], None]) -> Iterator[Spark
 def begin_session(pipeline: Pipeline, say: Callable[[str], None]) -> SparkSession:
     log_file = log_of(pipeline)
     Path(log_file).parent.mkdir(parents=True, exist_ok=True)
-    connector = Connector.JVM if pipeline.engine is Engine.REALTIME else pipeline.connector
     try:
         with restored_interrupt_handler():
             settings = lakehouse_settings(pipeline, say)
-            session = start_session(f"odradek {pipeline.name}", settings, pipeline.master, say, log_file, connector)
+            session = start_session(f"odradek {pipeline.name}", settings, pipeline.master, say, log_file)
         ship_modules(session, pipeline)
-    except ConnectorMissing as error:
-        if pipeline.engine is not Engine.REALTIME:
-            raise
-        raise ConnectorMissing(f"{error}; the realtime engine needs it; use --engine standard") from error
     except PySparkException as error:
         raise PipelineError(
             f"Spark did not start: {plain_message(error)} (check that Java 17 is installed; see {log_file})"

@@ -68,10 +68,7 @@ def prepared(
     chosen = checked_name(pipeline, name)
     cluster = check_topics(pipeline)
     recent = with_recent_start(pipeline, chosen, cluster, records)
-    session = start_session(
-        f"odradek preview {pipeline.name}", {**settings, **pipeline.spark}, pipeline.master, say,
-        connector=pipeline.connector,
-    )  # fmt: skip
+    session = start_session(f"odradek preview {pipeline.name}", {**settings, **pipeline.spark}, pipeline.master, say)
     try:
         ship_modules(session, pipeline)
         yield session, recent, chosen, cluster

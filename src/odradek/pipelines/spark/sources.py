@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import FileOrigin, Start, TopicOrigin
-from odradek.pipelines.definition.vocabulary import Connector, Delivery, FileFormat, OnDataLoss, StartAt
-from odradek.pipelines.spark.connector_choice import connector_of
-from odradek.pipelines.spark.python_source.source import TopicSource
+from odradek.pipelines.definition.vocabulary import Delivery, FileFormat, OnDataLoss, StartAt
 from odradek.pipelines.spark.reading.jdbc import read_jdbc
 from odradek.pipelines.spark.reading.record_files import folder_of, read_record_stream, read_records
 from odradek.pipelines.spark.reading.table_copies import refreshed
@@ -56,7 +54,7 @@ def read_stream(session: SparkSession, source: Source, pipeline: Pipeline, parti
         most = record_limit(origin, pipeline)
         if most is not None:
             options["maxOffsetsPerTrigger"] = str(most)
-        return session.readStream.format(topic_format(session, pipeline)).options(**options).load()
+        return session.readStream.format("kafka").options(**options).load()
     if isinstance(origin, FileOrigin):
         reader = session.readStream.format(str(origin.format)).options(**file_options(origin))
         if source.format.schema is not None:
@@ -85,7 +83,7 @@ def read_once(
             **start_options(origin, chosen.start or origin.start, partitions, "starting", only_named),
             **start_options(origin, chosen.end or Start(StartAt.LATEST), partitions, "ending", chosen.only_named),
         }
-        return session.read.format(topic_format(session, pipeline)).options(**options).load()
+        return session.read.format("kafka").options(**options).load()
     if isinstance(origin, FileOrigin):
         reader = session.read.format(str(origin.format)).options(**file_options(origin))
         if source.format.schema is not None:
@@ -117,14 +115,6 @@ def record_limit(origin: TopicOrigin, pipeline: Pipeline) -> int | None:
     """The record limit of a batch. An exactly-once batch must be written within the transaction timeout."""
     is_bounded = pipeline.delivery is Delivery.EXACTLY_ONCE
     return origin.max_records_per_batch or (MOST_IN_TRANSACTION if is_bounded else None)
-
-
-def topic_format(session: SparkSession, pipeline: Pipeline) -> str:
-    """The format of the session's connector; both connectors have the same options and columns."""
-    if connector_of(session, pipeline.connector) is Connector.JVM:
-        return "kafka"
-    session.dataSource.register(TopicSource)
-    return TopicSource.name()
 
 
 def topic_options(origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines.definition.model import JdbcOrigin
-from odradek.pipelines.spark.reading.jdbc import DRIVERS, DriverMissing, driver_jar, read_jdbc
+from odradek.pipelines.spark.reading.jdbc import read_jdbc
+from odradek.pipelines.spark.sessions.jars import SQLITE, JarsMissing, driver_jar
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,8 +28,8 @@ ROWS = [
 @pytest.fixture(autouse=True)
 def _driver() -> None:
     try:
-        driver_jar(DRIVERS["sqlite"])
-    except DriverMissing as error:
+        driver_jar(SQLITE)
+    except JarsMissing as error:
         pytest.skip(str(error))
 
 

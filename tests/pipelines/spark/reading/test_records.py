@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.definition.vocabulary import Connector
 from tests.pipelines.spark.stage import Stage
 
 if TYPE_CHECKING:
@@ -48,11 +47,8 @@ LONG = "x" * 1_000_000
 WRONG = [b'{"id": 1.5}', b'{"id": "1"}', b'{"id": 1, "meter": 5}', b'{"id": 1, "at": "yesterday"}', b"{}", b"5", None]
 
 
-@pytest.mark.parametrize("connector", [Connector.JVM, pytest.param(Connector.PYTHON, marks=pytest.mark.soak)])
-def test_records_from_end_to_end(
-    spark: SparkSession, odradek_session_broker: RunningBroker, tmp_path: Path, connector: Connector
-) -> None:
-    stage = Stage(spark, odradek_session_broker.bootstrap_servers, tmp_path, connector)
+def test_records_from_end_to_end(spark: SparkSession, odradek_session_broker: RunningBroker, tmp_path: Path) -> None:
+    stage = Stage(spark, odradek_session_broker.bootstrap_servers, tmp_path)
     stage.create("in")
     rich = {"id": 1, "at": "2026-01-01T12:00:00Z", "tags": ["a"], "meter": {"scale": 2}, "note": LONG, "more": [1]}
     stage.produce("in", [rich, {"id": 2, "note": None}], key="k", timestamp=NOON_MS)

@@ -10,7 +10,7 @@ import pytest
 
 from odradek.pipelines.definition.model import JdbcOrigin, Pipeline, Source
 from odradek.pipelines.definition.vocabulary import Duration
-from odradek.pipelines.spark.reading.jdbc import DRIVERS, DriverMissing, driver_jar
+from odradek.pipelines.spark.sessions.jars import SQLITE, JarsMissing, driver_jar
 from odradek.pipelines.spark.sources import read_once
 from tests.pipelines.spark.file_batches import give_files
 
@@ -28,8 +28,8 @@ PATIENCE_S = 60.0
 @pytest.fixture(autouse=True)
 def _driver() -> None:
     try:
-        driver_jar(DRIVERS["sqlite"])
-    except DriverMissing as error:
+        driver_jar(SQLITE)
+    except JarsMissing as error:
         pytest.skip(str(error))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.spark.reading.jdbc import DRIVERS, DriverMissing, driver_jar
+from odradek.pipelines.spark.sessions.jars import SQLITE, JarsMissing, driver_jar
 from odradek.pipelines.spark.sessions.session import ZONE, defaults_for, settings_for
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def test_java_options_of_the_user_come_after_the_time_zone() -> None:
 def test_the_time_zone_of_the_machine_is_not_used(tmp_path: Path, zone: str, hour: int) -> None:
     """Neither for the functions of Spark nor for timestamps without a zone of a database."""
     try:
-        driver_jar(DRIVERS["sqlite"])
-    except DriverMissing as error:
+        driver_jar(SQLITE)
+    except JarsMissing as error:
         pytest.skip(str(error))
     with sqlite3.connect(tmp_path / "shops.db") as connection:
         connection.execute("create table shops (opens timestamp)")

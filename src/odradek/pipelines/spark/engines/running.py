@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.engines.reports import Reports
 
 POLL_S = 0.1
-INITIALIZING, LATE_WORKER = "Initializing sources", "Python worker failed to connect back"  # messages of Spark
+LATE_WORKER = "Python worker failed to connect back"  # a message of Spark
 LATE_STARTS = 5
-SOURCES_S = 60.0
 
 
 class PipelineFailed(PipelineError):
@@ -67,17 +66,6 @@ class Running:
         self._starts[flow] = start
         self.add(flow, start())
 
-    def await_sources(self, flow: str) -> None:
-        """Waits until the flow's sources are initialized, at most `SOURCES_S`.
-
-        Each Python source is a process with a start deadline, so several must not start at once. The wait is limited,
-        because a source may be waiting for its brokers.
-        """
-        query = self.queries[flow]
-        give_up_at = time.monotonic() + SOURCES_S
-        while query.isActive and query.status["message"] == INITIALIZING and time.monotonic() < give_up_at:
-            time.sleep(POLL_S)  # a poll's pause
-
     @property
     def is_active(self) -> bool:
         return any(query.isActive for query in self.queries.values())
@@ -97,18 +85,17 @@ class Running:
         self.raise_failure()
 
     def _restart_late_flows(self) -> bool:
-        """Restarts flows whose Python source started too late; returns whether there were any."""
+        """Restarts flows whose Python process started too late; returns whether there were any."""
         late = [flow for flow, query in self.queries.items() if self._started_too_late(flow, query)]
         for flow in late:
             self._late_starts[flow] += 1
             with self._lock:
                 self._failures.pop(flow, None)
             self.begin(flow, self._starts[flow])
-            self.await_sources(flow)
         return bool(late)
 
     def _started_too_late(self, flow: str, query: StreamingQuery) -> bool:
-        """Whether Spark ended the query because its Python source process did not connect within ten seconds."""
+        """Whether Spark ended the query because the process of its keyed state did not connect within ten seconds."""
         if query.isActive or flow not in self._starts or self._late_starts[flow] >= LATE_STARTS:
             return False
         return LATE_WORKER in str(query.exception())

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import FilesTarget, RunningAggregate
 from odradek.pipelines.definition.operations import KeyedState
-from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duration, SinkMode, StateClock
+from odradek.pipelines.definition.vocabulary import Delivery, Duration, SinkMode, StateClock
 from odradek.pipelines.operating.checkpoints import checkpoint_uri
 from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.planning.flow import state_interval
@@ -21,7 +21,6 @@ from odradek.pipelines.planning.state import state_of
 from odradek.pipelines.planning.streams import streaming_names
 from odradek.pipelines.spark.batch_numbers import number_of
 from odradek.pipelines.spark.compiling import Tables
-from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.continuing import source_at
 from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
@@ -98,7 +97,6 @@ class StandardEngine:
         self._slow_flow_count = (
             0  # Spark starts batches at multiples of the interval; equal intervals would start at the same time
         )
-        self._connector = connector_of(session, pipeline.connector)
         self._epoch = 0  # of this run, if it delivers exactly once
 
     def start(self, *, until_caught_up: bool = False, only: Collection[str] | None = None) -> Running:
@@ -127,10 +125,7 @@ class StandardEngine:
                 settings = {**checkpoints, **endless, **state, **own}
                 if not counts_state_rows(self._pipeline, settings):
                     running.uncounted.add(flow.name)
-                begin = functools.partial(self._begin, flow, triggered, settings)
-                running.begin(flow.name, begin)
-                if self._connector is Connector.PYTHON:
-                    running.await_sources(flow.name)
+                running.begin(flow.name, functools.partial(self._begin, flow, triggered, settings))
         except BaseException:
             running.stop()
             raise
@@ -166,8 +161,7 @@ class StandardEngine:
 
             writer = self._named(flow, without_partitioning(frame))
             return Prepared(writer.foreachBatch(self._taker(flow, running, plan_and_write)), {})
-        is_direct = made.is_direct and self._connector is Connector.JVM
-        if is_direct and self._pipeline.delivery is Delivery.AT_LEAST_ONCE:
+        if made.is_direct and self._pipeline.delivery is Delivery.AT_LEAST_ONCE:
             return self._of_records(flow, made)
         return Prepared(self._named(flow, made.observed()).foreachBatch(self._pass_writer(flow, running, made)), {})
 

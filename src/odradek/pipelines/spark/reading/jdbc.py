@@ -9,16 +9,16 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.computing.frames import quoted
-from odradek.pipelines.spark.connector import ConnectorMissing, Jar, cache_folder, fetchers, locked
 from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.sessions.jars import POSTGRESQL, SQLITE, driver_jar
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from odradek.pipelines.definition.model import JdbcOrigin
+    from odradek.pipelines.spark.sessions.jars import Jar
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Driver:
 
 
 DRIVERS = {
-    "postgresql": Driver("org.postgresql.Driver", Jar("org.postgresql", "postgresql", "42.7.8")),
-    "sqlite": Driver("org.sqlite.JDBC", Jar("org.xerial", "sqlite-jdbc", "3.50.3.0")),
+    "postgresql": Driver("org.postgresql.Driver", POSTGRESQL),
+    "sqlite": Driver("org.sqlite.JDBC", SQLITE),
 }
 
 
@@ -39,7 +39,7 @@ CUSTOM_SCHEMA = "customSchema"
 
 
 class DriverMissing(PipelineError):
-    """A JDBC driver is missing and cannot be fetched."""
+    """There is no JDBC driver for a kind of database."""
 
 
 def read_jdbc(session: SparkSession, origin: JdbcOrigin, url: str) -> DataFrame:
@@ -118,39 +118,10 @@ def driver_options(session: SparkSession, origin: JdbcOrigin, url: str) -> dict[
     driver = DRIVERS.get(database_kind(url))
     if driver is None or "driver" in origin.options:
         return {}
-    session.sql(f"ADD JAR '{driver_jar(driver)}'")
+    session.sql(f"ADD JAR '{driver_jar(driver.jar)}'")
     return {"driver": driver.name}
 
 
 def database_kind(url: str) -> str:
     """`postgresql` of `jdbc:postgresql://…`."""
     return url.removeprefix("jdbc:").partition(":")[0].lower()
-
-
-def driver_jar(driver: Driver) -> Path:
-    """The path of the jar; fetches it if it is not cached."""
-    folder = cache_folder() / "jdbc"
-    path = folder / driver.jar.file
-    if path.exists():
-        return path
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / "lock"):
-        if not path.exists():
-            fetch_driver(driver, folder)
-    return path
-
-
-def fetch_driver(driver: Driver, folder: Path) -> None:
-    reasons = ["neither mvn nor java is on the PATH"]
-    for way in fetchers():
-        unfinished = folder / "fetching"
-        unfinished.mkdir(exist_ok=True)
-        try:
-            way(driver.jar, unfinished)
-            (unfinished / driver.jar.file).replace(folder / driver.jar.file)
-        except (ConnectorMissing, FileNotFoundError) as error:
-            reasons.append(str(error))
-        else:
-            return
-    advice = f"download {driver.jar}, and name it in spark.jars with options: {{driver: {driver.name}}}"
-    raise DriverMissing(f"the JDBC driver {driver.name} cannot be fetched: {reasons[-1]}; {advice}")

@@ -14,7 +14,7 @@ from odradek.pipelines.definition.model import (
     TopicOrigin,
     TopicTarget,
 )
-from odradek.pipelines.definition.vocabulary import Connector, Delivery, Engine, FileFormat
+from odradek.pipelines.definition.vocabulary import Delivery, Engine, FileFormat
 from odradek.pipelines.spark.reading.record_files import ONE_FILE_PER_BATCH, SCHEME, source_folder
 from odradek.pipelines.spark.writing.topics import Cluster
 
@@ -54,7 +54,6 @@ def with_local_ends(pipeline: Pipeline, folder: Path, given: Collection[str] = (
         bootstrap_servers=f"{SCHEME}{folder}",
         warehouse=database_in(folder, "warehouse"),
         checkpoints=str(folder / "checkpoints"),
-        connector=Connector.JVM,
     )
 
 

@@ -113,8 +113,7 @@ CONSTANTS = {
     "spark.sessionWindow": "metadata of a column of sessions; without it Python steps that filter them are accepted",
     ".expressions.aggregate.": "package of Spark's aggregates; without it Python steps with `collect_list` are refused",
     "sql.streaming.queryId": "local property of a batch's job; the batch fails without it",
-    "Initializing sources": "status of a query; without it Python sources start concurrently",
-    "Python worker failed to connect back": "message; without it a Python source that starts late is a failure",
+    "Python worker failed to connect back": "message; without it keyed state whose process starts late is a failure",
     "SQLQueryContextLogger, DataFrameQueryContextLogger": "loggers; without them Spark's errors are also on the screen",
     "offsets, commits, metadata, _spark_metadata": "files of checkpoints and file sinks, whose format has a version",
 }

@@ -18,10 +18,9 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from odradek.pipelines.definition.secrets import SECRET_NAME, is_secret_name
-from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.operating.backoff import Healing
-from odradek.pipelines.spark.connector_choice import CHOICE, choose_connector
 from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.sessions.jars import connector_jars
 from odradek.pipelines.spark.sessions.private_names import keep_classes
 
 if TYPE_CHECKING:
@@ -83,11 +82,10 @@ def start_session(
     master: str | None = None,
     say: Callable[[str], None] = lambda _text: None,
     log_file: str = os.devnull,
-    connector: Connector | None = None,
     *,
     has_connector: bool = True,
 ) -> SparkSession:
-    """Starts a session, with a connector for topics if needed; `settings` override the defaults."""
+    """Starts a session, with the connector for topics if needed; `settings` override the defaults."""
     require_java()
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the engine reports failures of batches
@@ -97,12 +95,11 @@ def start_session(
     os.environ["PYSPARK_PYTHON"] = worker_python(chosen, settings)
     if address is not None:
         os.environ.setdefault("SPARK_LOCAL_IP", address)
-    used, fetched = choose_connector(connector if has_connector else Connector.PYTHON, pyspark.__version__, say)
+    fetched = connector_jars(pyspark.__version__, say) if has_connector else []
     jars = [*fetched, *filter(None, settings.get("spark.jars", "").split(","))]
-    reader = ", with the Python source for topics" if has_connector and used is Connector.PYTHON else ""
-    say(f"starting Spark {pyspark.__version__} on {chosen}{reader}")
+    say(f"starting Spark {pyspark.__version__} on {chosen}")
     addresses = {} if address is None else {"spark.driver.bindAddress": address, "spark.driver.host": address}
-    every = {**addresses, **settings_for(master, settings), CHOICE: str(used), "spark.jars": ",".join(jars)}
+    every = {**addresses, **settings_for(master, settings), "spark.jars": ",".join(jars)}
     builder = SparkSession.builder.appName(name).master(chosen)
     for key, value in every.items():
         builder = builder.config(key, value)

@@ -10,12 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import BinaryType
 
-from odradek.pipelines.definition.vocabulary import Connector, Delivery, Encoding
+from odradek.pipelines.definition.vocabulary import Delivery, Encoding
 from odradek.pipelines.letters.letter import ID_HEADER
-from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.dead_letters import header, origin_id
 from odradek.pipelines.spark.hidden_columns import has_origin, is_divided, quoted, user_expression, visible_columns
-from odradek.pipelines.spark.python_source.writing import write_topics
 from odradek.pipelines.spark.reading.record_files import append_written, folder_of
 from odradek.pipelines.spark.writing.delivery import origin_split
 from odradek.pipelines.spark.writing.kafka_records import Producer, producer_options
@@ -90,8 +88,6 @@ def write_to_cluster(producer: Producer, frames: Sequence[DataFrame], transactio
     folder = folder_of(producer.servers)
     if folder is not None:
         append_written(every, folder)
-    elif connector_of(every.sparkSession, producer.connector) is Connector.PYTHON:
-        write_topics(every, producer.servers, producer.settings)
     else:
         every.write.format("kafka").options(**producer_options(producer)).save()
 

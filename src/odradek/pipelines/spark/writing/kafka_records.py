@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.pipelines.definition.model import Pipeline, TopicTarget
-    from odradek.pipelines.definition.vocabulary import Connector
 
 LARGEST_REQUEST_BYTES = str(32 * 1024 * 1024)  # the topic's limit applies
 # A micro-batch is complete when all of it is flushed, so that large requests save CPU and add no latency.
@@ -22,14 +21,13 @@ class Producer(NamedTuple):
 
     servers: str
     settings: tuple[tuple[str, str], ...]
-    connector: Connector | None = None  # None: the session's connector
 
 
 def producer_of(pipeline: Pipeline, target: TopicTarget | None = None) -> Producer:
     own: Mapping[str, str] = {} if target is None else target.kafka
     servers = (target.bootstrap_servers if target is not None else None) or pipeline.bootstrap_servers
     settings = {"max.request.size": LARGEST_REQUEST_BYTES, **pipeline.kafka, **own}
-    return Producer(servers, tuple(sorted(settings.items())), pipeline.connector)
+    return Producer(servers, tuple(sorted(settings.items())))
 
 
 def producer_options(producer: Producer, defaults: Mapping[str, str] | None = None) -> dict[str, str]:

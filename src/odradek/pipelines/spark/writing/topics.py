@@ -15,7 +15,6 @@ from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.client_settings import librdkafka_settings
-from odradek.pipelines.spark.python_source.options import INTERNAL
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.delivery import SPLITS, marks_topic
 from odradek.pipelines.spark.writing.transaction_check import check_transactions, producers_of
@@ -34,6 +33,7 @@ TRANSIENT = frozenset({
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError.NOT_CONTROLLER,
 })  # fmt: skip
+INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 TOPIC_CONFIG = {"max.message.bytes": str(8 * 1024 * 1024)}
 
 
