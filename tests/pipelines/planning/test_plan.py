@@ -164,6 +164,17 @@ def test_an_end_of_a_table_that_is_not_declared() -> None:
     assert found[0].endswith("'out' reads 'order', which is neither a source nor a step; did you mean 'orders'?")
 
 
+def test_a_step_whose_input_cannot_be_read_is_left_out() -> None:
+    plan, found = planned("""
+    steps:
+      odd: {sql: "select (from orders"}
+      behind: {sql: select * from odd}
+    sinks: {out: {from: behind, topic: out}}
+    """)
+    assert len(found) == 1
+    assert "behind" not in plan.tables
+
+
 def test_what_follows_from_a_refused_step_is_not_reported() -> None:
     _, found = planned("""
     steps:

@@ -51,7 +51,7 @@ class Example:
         parsed = None if root is None else parse_pipeline(root, problems)
         if parsed is None:
             return Judged("".join(f"{each}\n" for each in problems), Counter())
-        plan = checked_plan(parsed.pipeline, problems)
+        plan = checked_plan(parsed.pipeline, problems, parsed.broken)
         above = self.sources.count("\n")
         found = [f"{each.place.line - above}:{each.place.column}: {str(each).split(': ', 1)[1]}\n" for each in problems]
         constructs: Counter[Construct] = constructs_of(plan) if not problems.errors else Counter()

@@ -33,7 +33,7 @@ from odradek.pipelines.planning.tables import make_plan
 from odradek.pipelines.planning.targets import realtime, targets
 from odradek.pipelines.planning.time_rules import event_times, joins
 from odradek.pipelines.planning.verdicts import SPREADING, Code, Refusal
-from odradek.pipelines.planning.written import check_names
+from odradek.pipelines.planning.written import check_names, written_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,9 +47,9 @@ INEXACT = frozenset((Primitive("FLOAT"), Primitive("DOUBLE")))
 THROUGH_A_TOPIC = "write the groups to a topic (mode: update), and read that in another pipeline"
 
 
-def checked_plan(pipeline: Pipeline, problems: Problems) -> Plan:
-    """The plan of a pipeline, with its flows if nothing is refused."""
-    plan = make_plan(pipeline, problems)
+def checked_plan(pipeline: Pipeline, problems: Problems, broken: frozenset[str] = frozenset()) -> Plan:
+    """The plan of a pipeline, with its flows if nothing is refused. `broken` are declarations that were not parsed."""
+    plan = make_plan(pipeline, problems, broken)
     check_names(plan, problems)
     apply_rules(plan, problems)
     return plan if problems.errors else with_flows(plan)
@@ -89,6 +89,17 @@ def shapes(plan: Plan) -> Iterator[Refusal]:
                     message = f"{table.described} joins streams, and '{side}' is not a stream"
                     example = f"write join: {{table: {side}, on: [{', '.join(made.on)}]}}"
                     yield Refusal(Code.NOT_ROW_BY_ROW, table, table.place(*keys), message, example)
+
+
+def expressions(plan: Plan) -> Iterator[Refusal]:
+    """Expressions of declarations are computed row by row, or are aggregates: they are no queries."""
+    for written in written_in(plan):
+        query = written.query
+        if written.is_expression and (query.clauses or query.subqueries):
+            clause = next(iter(sorted(query.clauses)), "(SELECT …)")
+            message = f"{written.subject.described} has {clause}, which a stream does not have row by row"
+            example = f"write it without {clause}" if query.clauses else "join the table in a step before"
+            yield Refusal(Code.NOT_ROW_BY_ROW, written.subject, written.place(0), message, example)
 
 
 def static_sides(plan: Plan) -> Iterator[Refusal]:
@@ -273,4 +284,17 @@ def _no_order(plan: Plan, name: str) -> str:
     return f"the rows of {lost.described} have no order of arrival"
 
 
-RULES = (shapes, static_sides, joins, event_times, groups, keys, orders, determinism, uncaught, realtime, targets)
+RULES = (
+    shapes,
+    expressions,
+    static_sides,
+    joins,
+    event_times,
+    groups,
+    keys,
+    orders,
+    determinism,
+    uncaught,
+    realtime,
+    targets,
+)

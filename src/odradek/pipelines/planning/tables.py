@@ -63,13 +63,15 @@ SINK_MODES = {
 }
 
 
-def make_plan(pipeline: Pipeline, problems: Problems) -> Plan:
+def make_plan(pipeline: Pipeline, problems: Problems, broken: frozenset[str] = frozenset()) -> Plan:
     """The plan, to which no rule has been applied. Names that are not declared, cycles and SQL that cannot be read are
-    reported; what depends on them is left out."""
+    reported; what depends on them, or on declarations that are broken, is left out."""
     maker = _Maker(problems)
     for source in pipeline.sources:
         maker.add(source.name, (), source, source)
-    for step in _ordered(pipeline, problems):
+    for step in _ordered(pipeline, problems, broken):
+        if any(name.lower() not in maker.tables for name, _ in inputs_of(step)):
+            continue  # an input could not be read
         try:
             maker.add_step(step)
         except SqlError as error:
@@ -102,9 +104,9 @@ def inputs_of(step: Step) -> list[tuple[str, Place]]:
     return [(operation.input, place_of(step, "from")), *others]
 
 
-def _ordered(pipeline: Pipeline, problems: Problems) -> Iterator[Step]:
+def _ordered(pipeline: Pipeline, problems: Problems, broken: frozenset[str]) -> Iterator[Step]:
     """The steps, each behind those that it reads."""
-    names = [each.name for each in pipeline.sources] + [each.name for each in pipeline.steps]
+    names = [*(each.name for each in pipeline.sources), *(each.name for each in pipeline.steps), *broken]
     declared = {name.lower(): name for name in names}
     waiting = {}
     for step in pipeline.steps:

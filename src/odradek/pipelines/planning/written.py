@@ -37,6 +37,7 @@ class Written:
     query: Query
     text: str
     text_place: Place
+    is_expression: bool = False
 
     def place(self, offset: int) -> Place:
         return self.text_place.inside(*position(self.text, max(offset, 0)))
@@ -103,7 +104,7 @@ def written_in(plan: Plan) -> Iterator[Written]:
             query = Query.of_expression(text, name, lambda each: plan.table(each).columns)
         except SqlError:
             continue  # reported with the names
-        yield Written(subject, query, text, place)
+        yield Written(subject, query, text, place, is_expression=True)
 
 
 def calls_of_python(plan: Plan) -> dict[str, str]:
