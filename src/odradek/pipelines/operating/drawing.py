@@ -29,7 +29,7 @@ FRAME_LINES = 2
 LONG_LAG_S = 10.0  # a lag of more than the records of this time is highlighted
 # Widths of columns by title; a column without a width gets the rest, and columns after it are right-aligned.
 FLOWS = {"flow": None, "input/s": 7, "done/s": 7, "batch": 6, "lag": 7, "state": 16}
-WATERMARKS = {"behind": 7, "late": 6}
+WATERMARKS: dict[str, int | None] = {"behind": 7, "late": 6}
 EXPECTATIONS = {"step": 18, "expectation": None, "otherwise": 10, "rows": 9}
 SINKS = {"sink": 24, "flow": None, "rows": 12}
 
@@ -37,27 +37,27 @@ SINKS = {"sink": 24, "flow": None, "rows": 12}
 def draw(status: PipelineStatus, now_s: float, width: int, height: int) -> RenderableType:
     """All notes, and of flows, expectations that are not met and sinks the rows that fit the height."""
     notes = note_lines(status, now_s)
+    has_watermark = any(flow.watermark for flow in status.flows)
+    flows = [flow_cells(each) + (watermark_cells(each, now_s) if has_watermark else []) for each in status.flows]
     unmet = sorted((each for each in status.expectations if each.rows), key=lambda each: -each.rows)
     expectations = [(each.step, each.name, Text(each.otherwise, FAINT), bold(each.rows)) for each in unmet]
     sinks = [(end, Text(flow.name, FAINT), bold(rows)) for flow in status.flows for end, rows in flow.written.items()]
+    parts = [title_line(status, now_s, width)]
     room = height - 1 - len(notes) - 1  # a line for the title, and one for the cursor
-    flows = fitting(len(status.flows), room - FRAME_LINES - 1 - (FRAME_LINES + 1 if unmet else 0))
-    parts = [title_line(status, now_s, width), flows_panel(status, flows, width, now_s)]
-    room -= flows + 1 + FRAME_LINES
-    for title, columns, rows in (
-        (f"expectations not met ({status.violations:,})", EXPECTATIONS, expectations),
-        ("rows written", SINKS, sinks),
+    for title, columns, rows, kept_lines in (
+        ("flows", FLOWS | WATERMARKS if has_watermark else FLOWS, flows, FRAME_LINES + 1 if unmet else 0),
+        (f"expectations not met ({status.violations:,})", EXPECTATIONS, expectations, 0),
+        ("rows written", SINKS, sinks, 0),
     ):
-        if rows and room > FRAME_LINES:
-            shown = fitting(len(rows), room - FRAME_LINES)
+        titles = int(rows is flows)  # lines for the titles of columns
+        if rows is flows or (rows and room > FRAME_LINES):
+            shown = max(1, min(len(rows), room - FRAME_LINES - titles - kept_lines))
             more = f" ({len(rows) - shown} more than fit)" if shown < len(rows) else ""
-            parts.append(framed(table_of(columns, rows[:shown], is_titled=False), title + more, width))
-            room -= shown + FRAME_LINES
+            table = table_of(columns, rows[:shown], is_titled=bool(titles))
+            content = table if rows else Text(status.note or "no flows", style=FAINT)
+            parts.append(framed(content, title + more, width))
+            room -= shown + titles + FRAME_LINES
     return Group(*parts, *notes)
-
-
-def fitting(count: int, room: int) -> int:
-    return max(1, min(count, room))
 
 
 def bold(rows: int) -> Text:
@@ -97,18 +97,6 @@ def title_line(status: PipelineStatus, now_s: float, width: int) -> RenderableTy
     line.append(" " * max(2, width - line.cell_len - right.cell_len)).append_text(right)
     line.truncate(width, overflow="ellipsis")
     return line
-
-
-def flows_panel(status: PipelineStatus, shown: int, width: int, now_s: float) -> RenderableType:
-    if not status.flows:
-        return framed(Text(status.note or "no flows", style=FAINT), "flows", width)
-    has_watermark = any(flow.watermark for flow in status.flows)
-    rows = [
-        [*flow_cells(flow), *(watermark_cells(flow, now_s) if has_watermark else ())] for flow in status.flows[:shown]
-    ]
-    table = table_of({**FLOWS, **(WATERMARKS if has_watermark else {})}, rows, is_titled=True)
-    more = len(status.flows) - shown
-    return framed(table, f"flows ({more} more than fit)" if more > 0 else "flows", width)
 
 
 def flow_cells(flow: FlowStatus) -> list[Text]:

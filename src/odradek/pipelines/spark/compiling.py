@@ -14,8 +14,8 @@ from odradek.pipelines.planning.streams import Streams, streaming_names
 from odradek.pipelines.spark.event_time import with_window_ends
 from odradek.pipelines.spark.expectations import judged, kept
 from odradek.pipelines.spark.hidden_columns import user_expression
-from odradek.pipelines.spark.observed_counts import observing
-from odradek.pipelines.spark.reading.records import OBSERVED, decoded, rows_of
+from odradek.pipelines.spark.observed_counts import OBSERVED, observing
+from odradek.pipelines.spark.reading.records import decoded, rows_of
 from odradek.pipelines.spark.sessions.failures import PipelineError, is_from_java, message_with_location, plain_message
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.steps import StepBroken, run_step, watermarked

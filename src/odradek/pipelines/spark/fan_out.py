@@ -23,8 +23,9 @@ from odradek.pipelines.spark.expectations import (
     violation_counts,
 )
 from odradek.pipelines.spark.hidden_columns import REJECTED
+from odradek.pipelines.spark.observed_counts import written_name
 from odradek.pipelines.spark.progress import BatchReport
-from odradek.pipelines.spark.reading.records import decoded, rejects_of, written_name
+from odradek.pipelines.spark.reading.records import decoded, rejects_of
 from odradek.pipelines.spark.reading.table_copies import BatchSources
 from odradek.pipelines.spark.sinks.batches import topic_frames
 from odradek.pipelines.spark.sinks.outputs import outputs_of, write_outputs

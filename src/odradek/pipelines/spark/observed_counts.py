@@ -9,7 +9,6 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.expectations import Violations
 from odradek.pipelines.spark.hidden_columns import REJECTED
-from odradek.pipelines.spark.reading.records import OBSERVED, unparsed_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,24 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from odradek.pipelines.definition.model import Expectation, Step
+
+
+OBSERVED = "counts"  # begins the names of observed metrics
+
+
+def unparsed_name(source: str) -> str:
+    """The name of an observed count of records that failed to parse."""
+    return f"rejected {source}"
+
+
+def checked_name(step: str) -> str:
+    """The name of an observed count of the rows of a step that expectations check."""
+    return f"checked {step}"
+
+
+def written_name(end: str) -> str:
+    """The name of an observed count of rows that a sink writes."""
+    return f"written to {end}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ class Trial:
         return Results(self._session, self._local, self._folder)
 
     def is_topic(self, sink: str) -> bool:
-        return isinstance(self._original(sink).target, TopicTarget)
+        return any(each.name == sink and isinstance(each.target, TopicTarget) for each in self._pipeline.sinks)
 
     def sink_records(self, sink: str) -> list[dict[str, Any]]:
         return self.results().records(self._sink(sink))
@@ -138,9 +138,6 @@ class Trial:
         if sink is None:
             return self._whole(self._fed).rows(step)
         return self.results().rows(sink, lambda: self._whole(self._fed).written_schema(step))
-
-    def _original(self, sink: str) -> Sink:
-        return next(each for each in self._pipeline.sinks if each.name == sink)
 
     def _sink(self, sink: str) -> Sink:
         found = next((each for each in self._local.sinks if each.name == sink), None)

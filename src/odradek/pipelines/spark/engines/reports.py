@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from odradek.pipelines.spark.observed_counts import observed_violations, unparsed_rows, written_rows
+from odradek.pipelines.spark.observed_counts import (
+    OBSERVED,
+    observed_violations,
+    unparsed_name,
+    unparsed_rows,
+    written_name,
+    written_rows,
+)
 from odradek.pipelines.spark.progress import BatchReport
-from odradek.pipelines.spark.reading.records import OBSERVED, unparsed_name, written_name
 from odradek.pipelines.spark.recent_progress import NO_BATCH, progress_after
 
 if TYPE_CHECKING:

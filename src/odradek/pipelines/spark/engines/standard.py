@@ -32,12 +32,12 @@ from odradek.pipelines.spark.engines.settings import (
 )
 from odradek.pipelines.spark.fan_out import FanOut, without_partitioning
 from odradek.pipelines.spark.function_steps import stand_in, with_analysed_functions
-from odradek.pipelines.spark.observed_counts import unparsed_counts
+from odradek.pipelines.spark.observed_counts import OBSERVED, unparsed_counts, written_name
 from odradek.pipelines.spark.one_pass.batches import write_batch
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
-from odradek.pipelines.spark.reading.records import OBSERVED, decoded, written_name
+from odradek.pipelines.spark.reading.records import decoded
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.topics import streamed_to_topics
 from odradek.pipelines.spark.sorted_batches import sorting_settings

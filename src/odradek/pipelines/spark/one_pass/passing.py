@@ -24,7 +24,15 @@ from odradek.pipelines.spark.hidden_columns import (
     shows_records,
     user_expression,
 )
-from odradek.pipelines.spark.observed_counts import Count, observing, unmet_name, unparsed_counts
+from odradek.pipelines.spark.observed_counts import (
+    OBSERVED,
+    Count,
+    checked_name,
+    observing,
+    unmet_name,
+    unparsed_counts,
+    written_name,
+)
 from odradek.pipelines.spark.one_pass.records import dead_letters_of, encoded, records_of
 from odradek.pipelines.spark.one_pass.row_columns import (
     PLACE_FIELDS,
@@ -38,13 +46,7 @@ from odradek.pipelines.spark.one_pass.row_columns import (
     together,
 )
 from odradek.pipelines.spark.one_pass.selecting import Scope, select_rows
-from odradek.pipelines.spark.reading.records import (
-    OBSERVED,
-    checked_name,
-    decoded,
-    unfiltered_rows,
-    written_name,
-)
+from odradek.pipelines.spark.reading.records import decoded, unfiltered_rows
 from odradek.pipelines.spark.sessions.failures import STOPS
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.writing.delivery import origin_split

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 PARSED = "__parsed"
 NO_VALUE = "no value"
-OBSERVED = "counts"  # begins the names of observed metrics
 
 
 def decoded(raw: DataFrame, source: Source) -> DataFrame:
@@ -74,21 +73,6 @@ def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:
     # query. The parse and the reason, which parses rejected records again, share one generator: there is one split.
     generated = raw.select("*", F.explode(F.transform(F.array(parsed), judged)).alias(PARSED))
     return generated.withColumns({PARSED: F.col(f"{PARSED}.value"), REJECTED: F.col(f"{PARSED}.reason")})
-
-
-def unparsed_name(source: str) -> str:
-    """The name of an observed count of records that failed to parse."""
-    return f"rejected {source}"
-
-
-def checked_name(step: str) -> str:
-    """The name of an observed count of the rows of a step that expectations check."""
-    return f"checked {step}"
-
-
-def written_name(end: str) -> str:
-    """The name of an observed count of rows that a sink writes."""
-    return f"written to {end}"
 
 
 def reject_missing_fields(frame: DataFrame, schema: RecordSchema) -> DataFrame:
