@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from py4j.java_gateway import get_java_class
 from py4j.protocol import Py4JError
 
-from odradek.pipelines.planning.plan import CANNOT_COMPUTE
+from odradek.pipelines.definition.vocabulary import Otherwise
+from odradek.pipelines.planning.plan import CANNOT_COMPUTE, Check
+from odradek.pipelines.spark.computing.counts import Count, Kind
 from odradek.pipelines.spark.computing.frames import REJECTED, quoted
 from odradek.pipelines.spark.computing.rows import ROW, Rows, all_of, literal, struct_of, text_of
 from odradek.pipelines.spark.sessions.failures import PipelineError
@@ -60,6 +62,12 @@ def refused_rows(frame: Frame, name: str, rows: Rows, column: str) -> Rows:
     failed = f"filter({quoted(rows.array)}, ({ROW}, {INDEX}) -> get({quoted(column)}, {INDEX}) is null)"
     several = frame.add(f"__refused_{name}", f"transform({failed}, {ROW} -> {struct_of(made)})")
     return replace(Rows.several(several, made), shows_records=rows.shows_records)
+
+
+def refused_count(table: str, refused: Rows) -> Count:
+    """Counts the rows of `refused_rows`."""
+    check = Check(CANNOT_COMPUTE, "true", Otherwise.QUARANTINE, REASON, is_implicit=True)
+    return Count(Kind.UNMET, table, refused.count(), check)
 
 
 def computed_rows(frame: Frame, name: str, rows: Rows, fields: Mapping[str, str]) -> tuple[Rows, Rows]:

@@ -12,12 +12,12 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Source, TableTarget, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
-from odradek.pipelines.planning.plan import CANNOT_COMPUTE, Check, RowSql
+from odradek.pipelines.planning.plan import CANNOT_COMPUTE, RowSql
 from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing
 from odradek.pipelines.spark.computing.encoding import dead_letter, topic_record
 from odradek.pipelines.spark.computing.frames import INTERNAL, ORIGIN_FIELDS, REJECTED, quoted, shows_records
 from odradek.pipelines.spark.computing.row_checks import judged
-from odradek.pipelines.spark.computing.row_errors import IT, REASON, refused_rows, try_rows
+from odradek.pipelines.spark.computing.row_errors import IT, refused_count, refused_rows, try_rows
 from odradek.pipelines.spark.computing.rows import Frame, NotCompilable, Rows, all_of, together
 from odradek.pipelines.spark.computing.selecting import over_rows, select_rows
 from odradek.pipelines.spark.reading.records import decoded, unfiltered_rows
@@ -113,23 +113,10 @@ class _Builder:
         self._must_hold: list[str] = []
 
     def add_records(self, source: Source) -> None:
-        """The rows of a topic. Records that are not parsed, or whose columns cannot be computed, are refused."""
-        frame, is_owned = self._frame, source.name in self._flow.owned
-        fields = {name: (name,) for name in frame.frame.columns if name not in INTERNAL}
-        refused = [Rows({**fields, REJECTED: (REJECTED,)}, f"{REJECTED} is not null")]
-        rows = Rows(fields, f"{REJECTED} is null")
-        for each in source.columns:
-            expression = over_rows(each.expression, rows)
-            if may_fail(parse_expression(each.expression)):
-                column = try_rows(frame, source.name, rows, expression)
-                refused.append(refused_rows(frame, source.name, rows, column))
-                condition = all_of([rows.condition, f"{quoted(column)} is not null"])
-                rows = Rows({**rows.fields, each.name: (column, IT)}, condition)
-            else:
-                column = frame.add(f"__{source.name}.{each.name}", rows.mapped(expression))
-                rows = Rows({**rows.fields, each.name: (column,)}, rows.condition)
-        if is_owned:
-            self._counts.append(Count(Kind.REFUSED, source.name, rows_not(rows.condition)))
+        """The rows of a topic, whose records may be refused."""
+        rows, refused = record_rows(self._frame, source)
+        if source.name in self._flow.owned:
+            self._counts.append(Count(Kind.REFUSED, source.name, f"count(if({rows.condition}, null, 1))"))
             self._refused += [(source.name, each) for each in refused]
         self.add_rows(self._plan.table(source.name), rows)
 
@@ -149,8 +136,7 @@ class _Builder:
             self._refused.append((owner, found.refused))
 
     def _refuse(self, name: str, place: str, refused: Rows) -> None:
-        check = Check(CANNOT_COMPUTE, "true", Otherwise.QUARANTINE, REASON, is_implicit=True)
-        self._counts.append(Count(Kind.UNMET, name, refused.count(), check))
+        self._counts.append(refused_count(name, refused))
         self._refused.append((place, refused))
 
     def finished(self, *, is_of_topic: bool) -> RowProgram:
@@ -198,6 +184,19 @@ class _Builder:
         return written
 
 
-def rows_not(condition: str) -> str:
-    """An aggregate that counts the records that make no row."""
-    return f"count(if({condition}, null, 1))"
+def record_rows(frame: Frame, source: Source) -> tuple[Rows, list[Rows]]:
+    """The rows of a topic, and the records that are not parsed, or whose columns cannot be computed."""
+    fields = {name: (name,) for name in frame.frame.columns if name not in INTERNAL}
+    refused = [Rows({**fields, REJECTED: (REJECTED,)}, f"{REJECTED} is not null")]
+    rows = Rows(fields, f"{REJECTED} is null")
+    for each in source.columns:
+        expression = over_rows(each.expression, rows)
+        if may_fail(parse_expression(each.expression)):
+            column = try_rows(frame, source.name, rows, expression)
+            refused.append(refused_rows(frame, source.name, rows, column))
+            condition = all_of([rows.condition, f"{quoted(column)} is not null"])
+            rows = Rows({**rows.fields, each.name: (column, IT)}, condition)
+        else:
+            column = frame.add(f"__{source.name}.{each.name}", rows.mapped(expression))
+            rows = Rows({**rows.fields, each.name: (column,)}, rows.condition)
+    return rows, refused

@@ -1,0 +1,160 @@
+"""Tables of a plan have the rows and the dead letters that the other way of compiling a definition gives them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.places import Problems
+from odradek.pipelines.planning.rules import checked_plan
+from odradek.pipelines.spark.compiling import Tables as OldTables
+from odradek.pipelines.spark.computing.frames import ORIGIN
+from odradek.pipelines.spark.computing.steps import StepBroken
+from odradek.pipelines.spark.computing.tables import Tables
+from odradek.pipelines.spark.reading.record_files import RECORD_DDL
+from tests.pipelines.definition.definitions import sound
+from tests.pipelines.spark.file_batches import seconds_after_noon
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from odradek.pipelines.definition.model import Source
+
+pytestmark = pytest.mark.spark
+
+DEFINITION = """
+pipeline: p
+bootstrap_servers: nowhere:1
+dead_letters: letters
+sources:
+  orders:
+    topic: orders
+    schema: "id BIGINT, customer STRING, amount BIGINT, at TIMESTAMP"
+    columns: {twice: amount * 2}
+    watermark: {column: at, delay: 1 minute}
+  payments:
+    topic: payments
+    schema: "id BIGINT, paid BIGINT, paid_at TIMESTAMP"
+    watermark: {column: paid_at, delay: 1 minute}
+  customers: {files: {path: customers.csv, format: csv}, schema: "customer STRING, country STRING"}
+steps:
+  known:
+    sql: select id, customer, amount, twice, at from orders where amount is not null
+    expect: {small: {check: amount < 50, otherwise: quarantine}, even: {check: amount % 2 = 0, otherwise: drop}}
+  each: {sql: "select id, word from orders lateral view explode(split(customer, ' ')) t as word where word <> ''"}
+  placed: {sql: "select o.*, c.country from known o left join customers c on o.customer = c.customer"}
+  joined: {from: known, join: {table: customers, on: [customer]}}
+  few: {sql: "select country, count(*) as n from customers group by country"}
+  both:
+    sql: >
+      select id, amount as n, at from orders where amount > 3
+      union all select id, paid as n, paid_at as at from payments
+  totals:
+    from: known
+    window: {column: at, size: 1 minute}
+    aggregate: {n: count(*), total: sum(amount)}
+    by: [customer]
+  grouped:
+    sql: >
+      select customer, window.end as until, sum(amount) as total from orders
+      group by customer, window(at, '1 minute') having total > 4
+  unique: {from: orders, deduplicate: {key: [id], within: 1 minute}}
+  paid: {from: known, join: {stream: payments, on: [id], within: 1 minute, how: left}}
+  settled:
+    sql: >
+      with p as (select * from payments where paid > 1)
+      select o.id, o.amount, p.paid from orders o
+      join p on o.id = p.id and p.paid_at between o.at and o.at + interval 1 minute
+sinks: {SINKS}
+"""
+STEPS = ["known", "each", "placed", "joined", "both", "totals", "grouped", "unique", "paid", "settled"]
+ORDERS: list[Any] = [
+    {"id": 1, "customer": "a b", "amount": 2, "at": seconds_after_noon(1)},
+    {"id": 1, "customer": "a b", "amount": 4, "at": seconds_after_noon(20)},
+    {"id": 2, "customer": "c", "amount": 7, "at": seconds_after_noon(30)},
+    {"id": 3, "customer": "c", "amount": 60, "at": seconds_after_noon(90)},
+    {"id": 4, "amount": 8, "at": seconds_after_noon(95)},
+    {"id": "not a number"},
+]
+PAYMENTS: list[Any] = [
+    {"id": 1, "paid": 2, "paid_at": seconds_after_noon(15)},
+    {"id": 2, "paid": 1, "paid_at": seconds_after_noon(40)},
+    {"id": 4, "paid": 9, "paid_at": seconds_after_noon(400)},
+]
+
+
+def loader(spark: SparkSession) -> Callable[[Source], DataFrame]:
+    def records(topic: str, values: list[Any]) -> DataFrame:
+        rows = [
+            (None, json.dumps(each).encode(), topic, 0, offset, None, 0, None) for offset, each in enumerate(values)
+        ]
+        return spark.createDataFrame(rows, RECORD_DDL).coalesce(1)
+
+    given = {
+        "orders": records("orders", ORDERS),
+        "payments": records("payments", PAYMENTS),
+        "customers": spark.sql("select * from values ('a b', 'x'), ('c', 'y') as t(customer, country)"),
+    }
+    return lambda source: given[source.name]
+
+
+def described(frame: DataFrame) -> tuple[list[tuple[str, str]], list[str]]:
+    """Columns, and rows with their origin."""
+    types = [(each.name, each.dataType.simpleString()) for each in frame.schema.fields]
+    return sorted(types), sorted(repr(sorted(row.asDict(recursive=True).items())) for row in frame.collect())
+
+
+def both_ways(spark: SparkSession) -> tuple[Tables, OldTables]:
+    sinks = ", ".join(f"{each}: {{from: {each}, topic: {each}}}" for each in STEPS)
+    pipeline, problems = sound(DEFINITION.replace("SINKS", sinks)), Problems()
+    plan = checked_plan(pipeline, problems)
+    assert not problems.errors, str(problems.errors[0])
+    load = loader(spark)
+    return Tables(spark, plan, load), OldTables(spark, pipeline, build_graph(pipeline), load)
+
+
+def test_the_rows_of_all_tables_are_those_of_the_other_way(spark: SparkSession) -> None:
+    new, old = both_ways(spark)
+    for name in ["orders", *STEPS]:
+        assert described(new.rows(name)) == described(old.rows(name)), name
+    assert ORIGIN in new.rows("placed").columns
+    assert described(new.rows("few")) == described(old.rows("few"))
+
+
+def test_what_a_table_refuses_is_a_dead_letter(spark: SparkSession) -> None:
+    new, _ = both_ways(spark)
+    found = {
+        name: [(row.headers[0].value.decode(), json.loads(row.value)["id"]) for row in new.letters(name).collect()]
+        for name in ("orders", "known")
+    }
+    assert found["known"] == [("expectation 'small' not met: amount < 50", 3)]
+    ((reason, key),) = found["orders"]
+    assert (reason.partition(":")[0], key) == ("does not fit the schema", "not a number")
+
+
+def test_an_error_names_the_declaration(spark: SparkSession) -> None:
+    pipeline = sound(
+        """
+pipeline: p
+bootstrap_servers: nowhere:1
+sources: {orders: {topic: orders, schema: "id BIGINT, customer STRING"}}
+steps: {s: {sql: "select id from orders", expect: {known: {check: id < 3, otherwise: fail}}}}
+sinks: {s: {from: s, topic: s}}
+"""
+    )
+    plan = checked_plan(pipeline, Problems())
+    tables = Tables(spark, plan, loader(spark))
+    with pytest.raises(PySparkException, match="step 's': a row does not meet 'known', which stops the pipeline"):
+        tables.rows("s").collect()
+
+    def load(_source: Source) -> DataFrame:
+        raise RuntimeError("the cluster is away")
+
+    with pytest.raises(StepBroken, match=r"source 'orders': .*the cluster is away"):
+        Tables(spark, plan, load).rows("s")
