@@ -9,8 +9,8 @@ from odradek.pipelines.definition.operations import Aggregation, Join, StreamJoi
 from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql, StaticSql
 from odradek.pipelines.planning.verdicts import Code, Refusal
 from odradek.pipelines.planning.written import Written, written_in
-from odradek.pipelines.sql.functions import HASHED, MAY_FAIL, reads_clock, undetermined
-from odradek.pipelines.sql.text import exp, parse_any, span_of
+from odradek.pipelines.sql.functions import HASHED, MAY_FAIL, failing, reads_clock, undetermined
+from odradek.pipelines.sql.text import exp, parse_any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ NUMERIC = frozenset(
         "var_pop", "var_samp", "skewness", "kurtosis", "median",
     )
 )  # fmt: skip
-FAILING = {"Bracket": "[]", "Cast": "cast(…)", "Div": "/", "Mod": "%"}  # nodes of sqlglot
+SELDOM = NUMERIC | {"+", "-", "*"}  # an overflow
 
 
 def determinism(plan: Plan) -> Iterator[Refusal]:
@@ -114,36 +114,22 @@ def uncaught(plan: Plan) -> Iterator[Refusal]:
     for written in written_in(plan):
         made = getattr(written.subject, "made_by", None)
         if isinstance(made, GroupSql | Aggregation | PairSql) or (isinstance(made, RowSql) and made.shape.tables):
-            for name, instead, offset in failing_parts(written.query):
-                message = (
-                    f"{written.subject.described} has {name}, and a row for which it fails stops the pipeline here"
-                )
-                hint = f"write {instead}, or compute it in a step before, where such a row is a dead letter"
-                yield Refusal(None, written.subject, written.place(offset), message, hint)
+            for node, name in failing(written.query.tree):
+                if name in SELDOM or _is_safe(written.query, node, name):
+                    continue
+                has = f"{written.subject.described} has '{name}'"
+                message = f"{has}, and a row for which it fails stops the pipeline here"
+                hint = f"write {MAY_FAIL[name]}, or compute it in a step before, where such a row is a dead letter"
+                yield Refusal(None, written.subject, written.place(written.query.span(node)[0]), message, hint)
 
 
-def failing_parts(query: Query) -> Iterator[tuple[str, str, int]]:
-    """What of a query may fail for a row, what gives null instead, and where it is."""
-    for call in query.calls:
-        if call.name in MAY_FAIL and call.name not in NUMERIC and not _is_of_value(query, call):
-            yield f"{call.name}(…)", MAY_FAIL[call.name], call.span[0]
-    for kind, name in FAILING.items():
-        for node in query.tree.find_all(getattr(exp, kind)):
-            found = span_of(node)
-            if type(node).__name__ == kind and found is not None and not _is_safe(query, node):
-                yield name, MAY_FAIL[name.split("(", maxsplit=1)[0]], found[0] + query.part.start
-
-
-def _is_of_value(query: Query, call: Call) -> bool:
-    """Whether a call converts a column that is no text."""
-    kind = _type_of(query, call.arguments[0]) if call.arguments else None
-    return kind is not None and kind != STRING and not isinstance(kind, Array | Map)
-
-
-def _is_safe(query: Query, node: exp.Expr) -> bool:
-    """Whether it is a division by a number that is not 0, or a cast of a column that is no text."""
+def _is_safe(query: Query, node: exp.Expr, name: str) -> bool:
+    """Whether it is a division by a number that is not 0, or converts a column that is no text."""
     divisor = node.args.get("expression")
-    if isinstance(divisor, exp.Literal):
-        return not divisor.is_string and float(divisor.name) != 0
-    is_of_column = isinstance(node, exp.Cast) and isinstance(node.this, exp.Column)
-    return is_of_column and _type_of(query, query.span(node.this)) not in {None, STRING}
+    number = divisor.this if isinstance(divisor, exp.Cast) else divisor  # 2L is a cast
+    if isinstance(number, exp.Literal):
+        return not number.is_string and bool(number.name.strip("0."))
+    value = next(iter(node.expressions), None) if isinstance(node, exp.Anonymous) else node.this
+    is_conversion = name == "cast" or isinstance(node, exp.Anonymous)
+    kind = _type_of(query, query.span(value)) if is_conversion and isinstance(value, exp.Column) else None
+    return kind not in {None, STRING} and not isinstance(kind, Array | Map)

@@ -6,8 +6,12 @@ import functools
 import json
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odradek.pipelines.sql.text import exp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Kind(StrEnum):
@@ -72,6 +76,10 @@ MAY_FAIL: dict[str, str] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"), "try_cast"),
     **dict.fromkeys(("boolean", "date", "timestamp"), "try_cast"),
 }  # fmt: skip
+OPERATORS = {  # names in MAY_FAIL of sqlglot's nodes
+    "Bracket": "[]", "Cast": "cast", "Div": "/", "IntDiv": "div", "Mod": "%", "Add": "+", "Sub": "-", "Neg": "-",
+    "Mul": "*",
+}  # fmt: skip
 
 
 def undetermined(name: str, parent: str = "") -> str | None:
@@ -87,18 +95,18 @@ def reads_clock(name: str, arguments: int) -> bool:
     return name in CLOCK or (name == "unix_timestamp" and arguments == 0)
 
 
+def failing(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
+    """The parts of an expression that may raise an error for the values of a row, with their names in MAY_FAIL.
+
+    A constant fails before the first row, or never."""
+    for node in tree.walk():
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else OPERATORS.get(type(node).__name__, "")
+        is_constant = isinstance(node, (exp.Cast, exp.Neg)) and isinstance(node.this, exp.Literal)
+        is_text = isinstance(node, exp.Cast) and node.to.is_type("text")
+        if name in MAY_FAIL and not is_constant and not is_text:
+            yield node, name
+
+
 def may_fail(tree: exp.Expr) -> bool:
     """Whether Spark may raise an error for the values of a row."""
-    return any(map(_may_fail, tree.walk()))
-
-
-def _may_fail(node: exp.Expr) -> bool:
-    """A constant fails before the first row, or never."""
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower() in MAY_FAIL
-    if isinstance(node, exp.Cast):
-        is_safe = isinstance(node, exp.TryCast) or isinstance(node.this, exp.Literal) or node.to.is_type("text")
-        return not is_safe
-    if isinstance(node, exp.Neg):
-        return not isinstance(node.this, exp.Literal)
-    return isinstance(node, (exp.Bracket, exp.Div, exp.IntDiv, exp.Mod, exp.Add, exp.Sub, exp.Mul))
+    return any(True for _ in failing(tree))
