@@ -9,20 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from odradek.admin.quotas import (
-    ADDRESS,
-    CLIENT_ID,
-    KEYS_BY_TYPE,
-    TYPES,
-    USER,
-    Entity,
-    Part,
-    alter_quotas,
-    entity_json,
-    entity_text,
-    read_quotas,
-    value_text,
-)
+from odradek.admin import quotas
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import with_options
@@ -34,7 +21,11 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
 
 F = TypeVar("F", bound=Callable[..., Any])
-NOUNS = ((USER, "user", "users"), (CLIENT_ID, "client id", "client ids"), (ADDRESS, "address", "addresses"))
+NOUNS = (
+    (quotas.USER, "user", "users"),
+    (quotas.CLIENT_ID, "client id", "client ids"),
+    (quotas.ADDRESS, "address", "addresses"),
+)
 
 
 @group(
@@ -60,14 +51,14 @@ def entity_options(function: F) -> F:
     @functools.wraps(function)
     def with_entity(*arguments: Any, **values: Any) -> Any:
         parts = []
-        for type_ in TYPES:
+        for type_ in quotas.TYPES:
             key = type_.replace("-", "_")
             name, is_default = values.pop(key), values.pop(f"{key}_default")
             if name is not None and is_default:
                 raise click.UsageError(f"--{type_} and --{type_}-default exclude each other")
             if name is not None or is_default:
-                parts.append(Part(type_, name))
-        if len(parts) > 1 and any(part.type == ADDRESS for part in parts):
+                parts.append(quotas.Part(type_, name))
+        if len(parts) > 1 and any(part.type == quotas.ADDRESS for part in parts):
             raise click.UsageError("an address cannot be combined with a user or a client id")
         return function(*arguments, entity=tuple(parts), **values)
 
@@ -90,10 +81,10 @@ def entity_options(function: F) -> F:
         ("new connections from one address", "odradek quota set --ip 10.0.0.7 connection_creation_rate=20"),
     ],
 )
-@click.argument("quotas", metavar="KEY=VALUE...", type=PAIR, nargs=-1, required=True)
+@click.argument("limits", metavar="KEY=VALUE...", type=PAIR, nargs=-1, required=True)
 @entity_options
 @cluster_options
-def set_quota(quotas: tuple[tuple[str, str], ...], entity: Entity, cluster: Cluster, as_json: bool) -> None:
+def set_quota(limits: tuple[tuple[str, str], ...], entity: quotas.Entity, cluster: Cluster, as_json: bool) -> None:
     """Limit a user, a client id or an address.
 
     \b
@@ -105,14 +96,14 @@ def set_quota(quotas: tuple[tuple[str, str], ...], entity: Entity, cluster: Clus
     """
     if not entity:
         raise click.UsageError("name what to limit: --user, --client-id, --ip, or a default such as --user-default")
-    changes = {key: read_value(key, text, entity) for key, text in quotas}
-    alter_quotas(cluster, entity, changes)
-    lines = [f"{entity_text(entity)}: {key} = {value_text(key, value)}" for key, value in changes.items()]
-    print_result({"entity": entity_json(entity), "quotas": changes}, "\n".join(lines), as_json=as_json)
+    changes = {key: read_value(key, text, entity) for key, text in limits}
+    quotas.alter_quotas(cluster, entity, changes)
+    lines = [f"{quotas.entity_text(entity)}: {key} = {quotas.value_text(key, value)}" for key, value in changes.items()]
+    print_result({"entity": quotas.entity_json(entity), "quotas": changes}, "\n".join(lines), as_json=as_json)
 
 
-def read_value(key: str, text: str, entity: Entity) -> float:
-    known = KEYS_BY_TYPE[entity[0].type]
+def read_value(key: str, text: str, entity: quotas.Entity) -> float:
+    known = quotas.KEYS_BY_TYPE[entity[0].type]
     if key not in known:
         hint = did_you_mean(key, known)
         raise click.UsageError(f"{entity[0].type} has no quota {key}; {hint or 'it has ' + ', '.join(known)}")
@@ -137,16 +128,16 @@ def read_value(key: str, text: str, entity: Entity) -> float:
 )
 @entity_options
 @cluster_options
-def list_quotas(entity: Entity, cluster: Cluster, as_json: bool) -> None:
+def list_quotas(entity: quotas.Entity, cluster: Cluster, as_json: bool) -> None:
     """List the quotas of the cluster, or those that name a user, a client id or an address."""
-    found = read_quotas(cluster, entity)
+    found = quotas.read_quotas(cluster, entity)
     print_list(
-        [{"entity": entity_json(each), "quotas": quotas} for each, quotas in found.items()],
+        [{"entity": quotas.entity_json(each), "quotas": limits} for each, limits in found.items()],
         ["ENTITY", "QUOTA", "LIMIT"],
         [
-            (entity_text(each), key, value_text(key, value))
-            for each, quotas in found.items()
-            for key, value in sorted(quotas.items())
+            (quotas.entity_text(each), key, quotas.value_text(key, value))
+            for each, limits in found.items()
+            for key, value in sorted(limits.items())
         ],
         otherwise="no such quotas" if entity else "no quotas; `odradek quota set` sets one",
         as_json=as_json,
@@ -164,20 +155,20 @@ def list_quotas(entity: Entity, cluster: Cluster, as_json: bool) -> None:
 @click.argument("keys", metavar="[KEY...]", type=SETTING_NAME, nargs=-1)
 @entity_options
 @cluster_options
-def remove(keys: tuple[str, ...], entity: Entity, cluster: Cluster, as_json: bool) -> None:
+def remove(keys: tuple[str, ...], entity: quotas.Entity, cluster: Cluster, as_json: bool) -> None:
     """Remove quotas of a user, a client id or an address: those that are named, or all.
 
     Quotas of a user together with a client id are not those of the user: name both to remove them.
     """
     if not entity:
         raise click.UsageError("name whose quotas to remove: --user, --client-id, --ip, or a default")
-    present = read_quotas(cluster, entity, is_exact=True).get(entity, {})
+    present = quotas.read_quotas(cluster, entity, is_exact=True).get(entity, {})
     if not present:
-        raise Failure(f"{entity_text(entity)} has no quotas; `odradek quota list` shows those that exist")
+        raise Failure(f"{quotas.entity_text(entity)} has no quotas; `odradek quota list` shows those that exist")
     for key in keys:
         if key not in present:
-            raise Failure(f"{entity_text(entity)} has no quota {key}; it has {', '.join(sorted(present))}")
+            raise Failure(f"{quotas.entity_text(entity)} has no quota {key}; it has {', '.join(sorted(present))}")
     removed = sorted(set(keys) or present)
-    alter_quotas(cluster, entity, dict.fromkeys(removed))
-    lines = [f"{entity_text(entity)}: {key} removed" for key in removed]
-    print_result({"entity": entity_json(entity), "removed": removed}, "\n".join(lines), as_json=as_json)
+    quotas.alter_quotas(cluster, entity, dict.fromkeys(removed))
+    lines = [f"{quotas.entity_text(entity)}: {key} removed" for key in removed]
+    print_result({"entity": quotas.entity_json(entity), "removed": removed}, "\n".join(lines), as_json=as_json)

@@ -6,19 +6,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +20,13 @@ REFRESH_S = 0.1
 def bytes_progress(description: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
     """A bar over the bytes of a file. Yields a function that adds bytes; it is cheap enough to be called per line."""
     done_bytes = 0
-    with _progress(description, total_bytes, DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()) as update:
+    with _progress(
+        description,
+        total_bytes,
+        progress.DownloadColumn(),
+        progress.TransferSpeedColumn(),
+        progress.TimeRemainingColumn(),
+    ) as update:
 
         def advance(size_bytes: int) -> None:
             nonlocal done_bytes
@@ -43,16 +38,19 @@ def bytes_progress(description: str, total_bytes: int) -> Iterator[Callable[[int
 
 def count_progress(description: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
     """A bar over a number of records, with their rate. Its value is a function that takes the number so far."""
-    return _progress(description, total, *([MofNCompleteColumn()] if total else []), TextColumn("{task.fields[rate]}"))
+    counts = [progress.MofNCompleteColumn()] if total else []
+    return _progress(description, total, *counts, progress.TextColumn("{task.fields[rate]}"))
 
 
 @contextmanager
-def _progress(description: str, total: int | None, *columns: ProgressColumn) -> Iterator[Callable[[int], None]]:
-    progress = Progress(
-        TextColumn("{task.description}"), BarColumn(bar_width=None), TaskProgressColumn(), *columns,
-        TimeElapsedColumn(), console=Console(stderr=True), refresh_per_second=8, expand=True, transient=True,
+def _progress(
+    description: str, total: int | None, *columns: progress.ProgressColumn
+) -> Iterator[Callable[[int], None]]:
+    bar = progress.Progress(
+        progress.TextColumn("{task.description}"), progress.BarColumn(bar_width=None), progress.TaskProgressColumn(), *columns,
+        progress.TimeElapsedColumn(), console=Console(stderr=True), refresh_per_second=8, expand=True, transient=True,
     )  # fmt: skip
-    task = progress.add_task(description, total=total, rate="")
+    task = bar.add_task(description, total=total, rate="")
     began_at = shown_at = time.monotonic()
 
     def update(done: int) -> None:
@@ -60,7 +58,7 @@ def _progress(description: str, total: int | None, *columns: ProgressColumn) -> 
         now = time.monotonic()
         if now - shown_at >= REFRESH_S:
             shown_at = now
-            progress.update(task, completed=done, rate=f"{done / (now - began_at):,.0f}/s")
+            bar.update(task, completed=done, rate=f"{done / (now - began_at):,.0f}/s")
 
-    with progress:
+    with bar:
         yield update

@@ -25,21 +25,8 @@ from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text, duration_text, offset_range_text, size_text
 from odradek.host.host import real_host
 from odradek.host.real_disk import RealDisk
+from odradek.log import log_directory
 from odradek.log.checkpoints import decode_checkpoint
-from odradek.log.log_directory import (
-    CLEAN_SHUTDOWN_FILE,
-    CLEANER_OFFSET_FILE,
-    HIGH_WATERMARK_FILE,
-    LOCK_FILE,
-    LOG_START_OFFSET_FILE,
-    META_PROPERTIES_FILE,
-    PARTITION_METADATA_FILE,
-    RECOVERY_POINT_FILE,
-    LogDirectory,
-    LogDirectoryError,
-    missing_checkpoints,
-    read_meta_properties,
-)
 from odradek.log.stored_segment import LOG_SUFFIX, NAME_DIGITS
 from odradek.protocol.batch import CURRENT_MAGIC, HEADER_SIZE_BYTES, LENGTH_END_POSITION, BatchHeader, write_batch
 from odradek.protocol.malformed import MalformedMessage
@@ -51,10 +38,10 @@ _PARTITION_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<index>\d{1,1
 _SEGMENT_NAME = re.compile(rf"\d{{{NAME_DIGITS}}}{re.escape(LOG_SUFFIX)}")
 WHAT_TO_NAME = "name a segment (.log), the directory of a partition, or one of the broker's log.dirs"
 _CHECKPOINTS = {
-    RECOVERY_POINT_FILE: "recovery point",
-    HIGH_WATERMARK_FILE: "high watermark",
-    LOG_START_OFFSET_FILE: "log start offset",
-    CLEANER_OFFSET_FILE: "compacted up to",
+    log_directory.RECOVERY_POINT_FILE: "recovery point",
+    log_directory.HIGH_WATERMARK_FILE: "high watermark",
+    log_directory.LOG_START_OFFSET_FILE: "log start offset",
+    log_directory.CLEANER_OFFSET_FILE: "compacted up to",
 }
 
 
@@ -217,7 +204,7 @@ class Target:
     def is_live(self) -> bool:
         """Whether a running broker has locked the directory."""
         try:
-            with open(os.path.join(self.log_directory, LOCK_FILE), "rb") as lock:
+            with open(os.path.join(self.log_directory, log_directory.LOCK_FILE), "rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except FileNotFoundError:
             return False
@@ -252,24 +239,28 @@ def find_target(path: str) -> Target:
     if _has_segments(path):
         return Target(path, os.path.dirname(path), [path])
     named = sorted(entry.path for entry in os.scandir(path) if entry.is_dir() and _PARTITION_NAME.fullmatch(entry.name))
-    if not os.path.exists(os.path.join(path, META_PROPERTIES_FILE)) and not any(map(_has_segments, named)):
-        raise Failure(f"{path} has no segments (.log), no partitions and no {META_PROPERTIES_FILE}; {WHAT_TO_NAME}")
+    if not os.path.exists(os.path.join(path, log_directory.META_PROPERTIES_FILE)) and not any(
+        map(_has_segments, named)
+    ):
+        raise Failure(
+            f"{path} has no segments (.log), no partitions and no {log_directory.META_PROPERTIES_FILE}; {WHAT_TO_NAME}"
+        )
     return Target(path, path, named, is_whole_directory=True)
 
 
 def _check_whole(path: str, checks: list[PartitionCheck]) -> list[Finding]:
     """Check that a broker's directory has all files which the broker would write again, without what they said."""
-    was_clean = os.path.exists(os.path.join(path, CLEAN_SHUTDOWN_FILE))
-    missing = missing_checkpoints(path, RealDisk(), was_cleanly_shut_down=was_clean)
+    was_clean = os.path.exists(os.path.join(path, log_directory.CLEAN_SHUTDOWN_FILE))
+    missing = log_directory.missing_checkpoints(path, RealDisk(), was_cleanly_shut_down=was_clean)
     findings = [Finding(file_path, "is missing", Remedy.NOTHING) for file_path in missing]
-    meta_properties = os.path.join(path, META_PROPERTIES_FILE)
+    meta_properties = os.path.join(path, log_directory.META_PROPERTIES_FILE)
     if not os.path.exists(meta_properties):
         findings.append(Finding(meta_properties, "is missing", Remedy.ASK))
-    directory = LogDirectory.unusable(path, real_host(), "it is checked")
+    directory = log_directory.LogDirectory.unusable(path, real_host(), "it is checked")
     for check in checks:
         match = _PARTITION_NAME.fullmatch(os.path.basename(check.path))
         if match and directory.read_partition_metadata(match["topic"], int(match["index"])) is None:
-            file_path = os.path.join(check.path, PARTITION_METADATA_FILE)
+            file_path = os.path.join(check.path, log_directory.PARTITION_METADATA_FILE)
             findings.append(Finding(file_path, "is missing or damaged", Remedy.NOTHING))
     return findings
 
@@ -282,10 +273,10 @@ def check_log_directory(path: str, checks: list[PartitionCheck], *, is_live: boo
     """Check meta.properties and the checkpoints. A running broker may have written more since the logs were read."""
     findings = []
     try:
-        read_meta_properties(path, real_host())
-    except LogDirectoryError as problem:
-        findings.append(Finding(os.path.join(path, META_PROPERTIES_FILE), str(problem), Remedy.ASK))
-    if checks and os.path.exists(os.path.join(path, LOCK_FILE)):  # not a copy
+        log_directory.read_meta_properties(path, real_host())
+    except log_directory.LogDirectoryError as problem:
+        findings.append(Finding(os.path.join(path, log_directory.META_PROPERTIES_FILE), str(problem), Remedy.ASK))
+    if checks and os.path.exists(os.path.join(path, log_directory.LOCK_FILE)):  # not a copy
         findings += _check_whole(path, checks)
     ends = {os.path.basename(check.path): check.end_offset for check in checks}
     for name, meaning in _CHECKPOINTS.items():
@@ -340,10 +331,10 @@ def repair(paths: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
 @contextmanager
 def _without_broker(directory: str, *, dry_run: bool) -> Iterator[None]:
     """Hold the lock of the log directory, so that no broker starts. Files that were copied have no lock file."""
-    if dry_run or not os.path.exists(os.path.join(directory, LOCK_FILE)):
+    if dry_run or not os.path.exists(os.path.join(directory, log_directory.LOCK_FILE)):
         yield
         return
-    lock = RealDisk().lock(os.path.join(directory, LOCK_FILE))
+    lock = RealDisk().lock(os.path.join(directory, log_directory.LOCK_FILE))
     if lock is None:
         raise Failure(f"a broker uses {directory}; stop it first (--dry-run works while it runs)")
     try:
