@@ -46,9 +46,14 @@ def count_progress(description: str, total: int | None) -> AbstractContextManage
 def _progress(
     description: str, total: int | None, *columns: progress.ProgressColumn
 ) -> Iterator[Callable[[int], None]]:
+    begin = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(bar_width=None),
+        progress.TaskProgressColumn(),
+    )
     bar = progress.Progress(
-        progress.TextColumn("{task.description}"), progress.BarColumn(bar_width=None), progress.TaskProgressColumn(), *columns,
-        progress.TimeElapsedColumn(), console=Console(stderr=True), refresh_per_second=8, expand=True, transient=True,
+        *begin, *columns, progress.TimeElapsedColumn(), console=Console(stderr=True), refresh_per_second=8, expand=True,
+        transient=True,
     )  # fmt: skip
     task = bar.add_task(description, total=total, rate="")
     began_at = shown_at = time.monotonic()
