@@ -9,7 +9,6 @@ import click
 
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option, option, properties_argument, repeatable
-from odradek.conventions.failures import Failure
 from odradek.host.lifetime_pipe import terminate_when_parent_ends
 
 
@@ -62,7 +61,7 @@ def broker(
     one broker after another, each with a controlled shutdown; a second signal stops all at once.
     """
     gc.disable()  # a broker's modules make many objects and no garbage; the broker enables collections when it is ready
-    from odradek.server.main import BrokerFailure, run_broker
+    from odradek.server.main import run_broker
 
     if port is not None:
         if properties is not None or secure is not None or any(each.startswith("listeners=") for each in overrides):
@@ -72,13 +71,10 @@ def broker(
         terminate_when_parent_ends(descriptor)
     if as_json:
         os.environ.setdefault("ODRADEK_LOG_FORMAT", "json")
-    try:
-        if processes is not None:
-            run_processes(properties, overrides, processes, secure, as_json=as_json)
-        else:
-            run_broker(properties, overrides, as_json=as_json, secure=secure)
-    except BrokerFailure as failure:
-        raise Failure(str(failure)) from failure
+    if processes is not None:
+        run_processes(properties, overrides, processes, secure, as_json=as_json)
+    else:
+        run_broker(properties, overrides, as_json=as_json, secure=secure)
 
 
 def run_processes(

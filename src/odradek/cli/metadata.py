@@ -11,7 +11,6 @@ import click
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import confirm, flag, format_option, properties_argument, repeatable, yes_option
 from odradek.cli.framework.output import print_json, say
-from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.local.executable import command_name
 
@@ -61,24 +60,20 @@ def migrate(
     not in the kept file. To be able to return, copy the log directories while the broker is stopped. Without a copy,
     start a new single broker, and copy the records with a client or MirrorMaker.
     """
-    from odradek.server.main import BrokerFailure, migrate_metadata
+    from odradek.server.main import migrate_metadata
 
     os.environ.setdefault("ODRADEK_LOG_LEVEL", "warning")  # sessions of ZooKeeper are of no interest here
     given = [*overrides, *([f"zookeeper.connect={connect}"] if connect else [])]
-    try:
-        planned = migrate_metadata(properties, given, is_dry_run=True)
-        if not as_json:
-            say(counts_text(planned))
-        if not dry_run:
-            confirm(
-                f"Move this to the cluster {planned['cluster_id']}? All its brokers must know metadata level "
-                f"{planned['metadata_level']}: one of an older version cannot start afterwards.",
-                yes,
-                refusal="nothing was moved",
-            )
-            planned = migrate_metadata(properties, given, is_dry_run=False)
-    except BrokerFailure as failure:
-        raise Failure(str(failure)) from failure
+    planned = migrate_metadata(properties, given, is_dry_run=True)
+    if not as_json:
+        say(counts_text(planned))
+    if not dry_run:
+        question = (
+            f"Move this to the cluster {planned['cluster_id']}? All its brokers must know metadata level "
+            f"{planned['metadata_level']}: one of an older version cannot start afterwards."
+        )
+        confirm(question, yes, refusal="nothing was moved")
+        planned = migrate_metadata(properties, given, is_dry_run=False)
     if as_json:
         print_json({**planned, "migrated": not dry_run})
     elif not dry_run:

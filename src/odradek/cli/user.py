@@ -134,14 +134,11 @@ def add_offline(
     name: str, secret: str, mechanisms: Sequence[str], iterations: int, properties: str | None, data_dir: str | None
 ) -> str:
     """Add the user to the metadata of a broker that does not run; returns the directory of its data."""
-    from odradek.server.main import BrokerFailure, add_user
+    from odradek.server.main import add_user
 
     os.environ.setdefault("ODRADEK_LOG_LEVEL", "warning")
     overrides = [] if data_dir is None else [f"log.dirs={data_dir}"]
-    try:
-        return add_user(properties, overrides, name, secret, mechanisms, iterations)
-    except BrokerFailure as failure:
-        raise Failure(str(failure)) from failure
+    return add_user(properties, overrides, name, secret, mechanisms, iterations)
 
 
 @user.command("list", short_help="List users with their mechanisms.", examples=[("all users", "odradek user list")])

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odradek.conventions.failures import Failure
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -16,7 +18,7 @@ NEEDED = (DEFINITION, SIMULATOR, VIEW)
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.db", "*.db-*", "checkpoints", "data", "warehouse")
 
 
-class NoSuchExample(Exception):
+class NoSuchExample(Failure):
     """There is no such example. The message says which there are, or what a folder lacks."""
 
 

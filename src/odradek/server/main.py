@@ -10,6 +10,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from odradek.configuration.config_types import ConfigError
+from odradek.conventions.failures import Failure
 from odradek.conventions.properties_file import PropertiesError, parse_properties
 from odradek.host.freed_memory import return_freed_memory
 from odradek.host.host import real_host
@@ -47,10 +48,6 @@ LOG_LEVELS = ("info", "debug", "warning", "error")
 LOG_FORMATS = ("text", "json")
 
 
-class BrokerFailure(Exception):
-    """The broker could not start, or could not continue. The message says why, and what to do."""
-
-
 def run_broker(
     properties_path: str | None, overrides: Sequence[str], *, as_json: bool = False, secure: str | None = None
 ) -> None:
@@ -62,7 +59,7 @@ def run_broker(
     try:
         run_on_fast_loop(lambda: _serve(config, as_json=as_json))
     except (ConfigError, StoreError, StoreProblem, LogDirectoryError, OSError) as problem:
-        raise BrokerFailure(str(problem)) from problem
+        raise Failure(str(problem)) from problem
 
 
 def configure(properties_path: str | None, overrides: Sequence[str], secure: str | None = None) -> BrokerConfig:
@@ -71,7 +68,7 @@ def configure(properties_path: str | None, overrides: Sequence[str], secure: str
         configure_logs(level=_choice("ODRADEK_LOG_LEVEL", LOG_LEVELS), style=_choice("ODRADEK_LOG_FORMAT", LOG_FORMATS))
         return _read_config(properties_path, overrides, secure)
     except (PropertiesError, OSError) as problem:
-        raise BrokerFailure(str(problem)) from problem
+        raise Failure(str(problem)) from problem
 
 
 def configure_processes(
@@ -82,7 +79,7 @@ def configure_processes(
     try:
         return process_settings(config, count)
     except PropertiesError as problem:
-        raise BrokerFailure(str(problem)) from problem
+        raise Failure(str(problem)) from problem
 
 
 def migrate_metadata(properties_path: str | None, overrides: Sequence[str], *, is_dry_run: bool) -> dict[str, object]:
@@ -91,7 +88,7 @@ def migrate_metadata(properties_path: str | None, overrides: Sequence[str], *, i
     try:
         done = asyncio.run(migrate(config, real_host(), is_dry_run=is_dry_run))
     except (StoreError, LogDirectoryError, OSError) as problem:
-        raise BrokerFailure(str(problem)) from problem
+        raise Failure(str(problem)) from problem
     migration = done.migration
     return {
         "node_id": config.node_id,
@@ -123,7 +120,7 @@ def add_user(
     try:
         return asyncio.run(user_store.add_user(config, real_host(), user, password, mechanisms, iterations))
     except (StoreError, LogDirectoryError, OSError) as problem:
-        raise BrokerFailure(str(problem)) from problem
+        raise Failure(str(problem)) from problem
 
 
 def _choice(variable: str, choices: Sequence[str]) -> str:

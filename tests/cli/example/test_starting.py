@@ -10,9 +10,10 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from odradek.cli.example.examples import chosen_example, read_view
+from odradek.cli.example.examples import read_view
 from odradek.cli.example.up import OUTPUT, Starting, up
 from odradek.conventions.failures import Failure
+from odradek.examples.folders import find_example
 from odradek.examples.live_view.model import LiveViewModel
 from odradek.examples.live_view.screens import LineScreen
 
@@ -79,7 +80,7 @@ def test_a_pipeline_that_fails_again_and_again_is_in_the_summary_and_in_the_exit
     for line in (*START, RUNS, FAILURE, *START, RUNS, FAILURE, *START, RUNS):
         starting.take_line(line)
     starting.stages.advance(time.time())
-    screen.end(LiveViewModel(read_view(chosen_example("rigs")), time.time()))
+    screen.end(LiveViewModel(read_view(find_example("rigs")), time.time()))
     assert output.getvalue().splitlines()[-1] == (
         "the pipeline failed 2 times: the Python worker did not connect; retrying in 1 s"
     )

@@ -24,7 +24,7 @@ from odradek.cli.framework.output import fields_of, print_columns, print_json, s
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT, TOPIC_NAME, WRITTEN_TIME_MS, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT64_MAX, count_text
-from odradek.examples.folders import Example, NoSuchExample, copy_example, find_example, packaged_examples
+from odradek.examples.folders import Example, copy_example, find_example, packaged_examples
 from odradek.examples.live_view.loading import load_view
 from odradek.examples.live_view.model import LiveViewModel
 from odradek.examples.live_view.screens import chosen_screen
@@ -93,7 +93,7 @@ def copy(name: str, target: str | None, as_json: bool) -> None:
 
     The default folder has the name of the example. A folder that has files is refused.
     """
-    example = chosen_example(name)
+    example = find_example(name)
     folder = Path(target or example.name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise Failure(f"{folder} exists and is not empty; name another folder")
@@ -103,13 +103,6 @@ def copy(name: str, target: str | None, as_json: bool) -> None:
         return
     say(f"copied {example.name} to {folder}: {', '.join(files)}")
     say(f"run it: {command_name()} up {folder if folder.is_absolute() else f'./{folder}'}")
-
-
-def chosen_example(name: str) -> Example:
-    try:
-        return find_example(name)
-    except NoSuchExample as error:
-        raise Failure(str(error)) from None
 
 
 def read_simulation(example: Example) -> Simulation:
@@ -205,7 +198,7 @@ def simulate(
     EXAMPLE is the name of an example or a folder; its `simulator.yml` declares entities, signals, faults and flaws.
     The topic is created if it does not exist.
     """
-    declared = read_simulation(chosen_example(name))
+    declared = read_simulation(find_example(name))
     simulation = overridden(declared, rate, entities, seed, late, malformed)
     topic = topic or simulation.topic
     cluster.create_topic(topic, simulation.partitions)
@@ -282,7 +275,7 @@ def watch_example(name: str, seconds: float | None, warehouse: str | None, clust
     EXAMPLE is the name of an example or a folder; its `view.yml` declares the panels: rates of topics, latency and lag
     of the pipeline, states, tables, rows of views. Without a terminal, one line per second.
     """
-    example = chosen_example(name)
+    example = find_example(name)
     view = read_view(example)
     source = ViewSource(cluster)
     is_stopped = threading.Event()

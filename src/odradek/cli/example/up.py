@@ -30,6 +30,7 @@ from odradek.cli.framework.parameter_types import POSITIVE, TEXT
 from odradek.cli.pipeline.options import connection_arguments, connection_choices, connection_options, require_packages
 from odradek.cli.pipeline.process import RUNNING, PipelineProcess
 from odradek.conventions.failures import Failure
+from odradek.examples.folders import find_example
 from odradek.examples.live_view.model import LiveViewModel
 from odradek.examples.live_view.screens import LineScreen, chosen_screen
 from odradek.examples.live_view.stages import Stages
@@ -177,7 +178,7 @@ def up(
     if brokers > 1 and properties is not None:
         raise click.UsageError("--brokers starts brokers, and the other options name running ones: give one of both")
     require_packages()
-    example = examples.chosen_example(name)
+    example = find_example(name)
     view, simulation = (
         examples.read_view(example),
         examples.overridden(examples.read_simulation(example), rate, entities, seed),
