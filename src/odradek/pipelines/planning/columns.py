@@ -39,9 +39,9 @@ def columns_of(made: MadeBy, inputs: Sequence[Columns | None], known: ColumnsOf)
         case Source():
             return source_columns(made)
         case RowSql():
-            return result_columns([made.query])
+            return result_columns(made.query)
         case GroupSql():
-            columns = result_columns([made.query])
+            columns = result_columns(made.query)
             has_passes = columns is not None and made.shape.having is not None
             return Columns({**columns.types, PASSES: Primitive("BOOLEAN")}) if columns and has_passes else columns
         case PairSql():
@@ -90,13 +90,13 @@ def type_of(expression: str, table: str, known: ColumnsOf) -> ColumnType | None:
         query = Query.of_expression(f"{expression}\nAS {quoted('it')}", table, known)
     except SqlError:
         return None
-    found = result_columns([query])
+    found = result_columns(query)
     return None if found is None else found.type_of("it")
 
 
 def _of_static(made: StaticSql, known: ColumnsOf) -> Columns | None:
     try:
-        return result_columns([Query.read(made.part, known)])
+        return result_columns(Query.read(made.part, known))
     except SqlError:
         return None
 

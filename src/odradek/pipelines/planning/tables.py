@@ -215,7 +215,7 @@ class _Maker:
         facts = {
             each.name.lower(): InputFacts(each.path.is_stream, each.path.event_time, each.columns) for each in tables
         }
-        match shape_of([query], facts):
+        match shape_of(query, facts):
             case Rows() as shape:
                 self.add(name, inputs, RowSql(query, shape), step)
             case Groups(having=None) as shape:

@@ -302,11 +302,13 @@ class Query:
         own = [index for index, each in enumerate(self.items) if is_within(span, each.span)]
         is_of_groups = is_having or column.find_ancestor(exp.Group, exp.Select) is self.tree.args.get("group")
         aliases = self.items[: own[0]] if own else self.items if is_of_groups else ()
-        table, rest, item = self._resolve(names, aliases, is_having=is_having)
+        is_of_window = any(each.name in WINDOWS and is_within(span, each.span) for each in self.calls)
+        aliases = () if is_of_window else aliases  # they may be computed from the window
+        table, rest, item = self._resolve(names, aliases, is_having=is_having, is_of_window=is_of_window)
         return Reference(rest, table, span, item)
 
     def _resolve(
-        self, names: tuple[str, ...], aliases: Sequence[Item], *, is_having: bool = False
+        self, names: tuple[str, ...], aliases: Sequence[Item], *, is_having: bool = False, is_of_window: bool = False
     ) -> tuple[str | None, tuple[str, ...], Item | None]:
         """The table, the column with its fields, and the item of SELECT that a name stands for. HAVING sees aliases
         first, other expressions columns first."""
@@ -328,7 +330,7 @@ class Query:
         for alias, columns in known.items():
             if columns is not None and first in columns:
                 return alias, names, None
-        if first in WINDOWS and any(each.name == first for each in self.calls):
+        if first in WINDOWS and not is_of_window and any(each.name == first for each in self.calls):
             return "window", names[1:] or names, None
         unknown = [alias for alias, columns in known.items() if columns is None]
         if item is None and len(unknown) == 1 and first not in LITERAL_FUNCTIONS:

@@ -29,19 +29,10 @@ class Finding:
     hint: str
 
 
-def result_columns(queries: Sequence[Query]) -> Columns | None:
-    """The columns of the result of the parts of a query; None where Spark makes a name or a star is not known.
-
-    Parts of UNION ALL have the names of the first one. A type is certain where all parts have it.
-    """
-    first, *others = [_named(each) for each in queries]
-    if first is None:
-        return None
-    types = dict(first)
-    for number, (name, _) in enumerate(first):
-        if any(part is None or len(part) != len(first) or part[number][1] != types[name] for part in others):
-            types[name] = None
-    return Columns(types)
+def result_columns(query: Query) -> Columns | None:
+    """The columns of the result; None where Spark makes a name or a star is not known."""
+    found = _named(query)
+    return None if found is None else Columns(dict(found))
 
 
 def repeated_names(query: Query) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a query over streams is: row by row, groups of one stream, a join of two streams, or static tables alone."""
+"""What a query over streams is: row by row, groups of one stream, or a join of two streams."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from odradek.pipelines.sql.splicing import with_paths
 from odradek.pipelines.sql.text import WINDOWS, Span, exp, span_of, tables_of, tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from odradek.pipelines.sql.columns import Columns
     from odradek.pipelines.sql.query import Call, Item, WindowCall
@@ -82,13 +82,6 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
-class Static:
-    """Static tables alone."""
-
-    tables: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Refused:
     """A clause that streams do not have, and what to write instead."""
 
@@ -97,27 +90,12 @@ class Refused:
     advice: str
 
 
-Shape = Static | Rows | Groups | Pairs | Refused
+Shape = Rows | Groups | Pairs | Refused
 
 
-def shape_of(queries: Sequence[Query], inputs: Mapping[str, InputFacts]) -> Shape:
-    """The shape of a block, given its parts and the facts of the tables that they read, by name in lower case."""
-    shapes = [_Reading(each, inputs).shape() for each in queries]
-    if len(shapes) == 1:
-        return shapes[0]
-    for query, shape in zip(queries, shapes, strict=True):
-        if isinstance(shape, Refused):
-            return shape
-        if isinstance(shape, (Groups, Pairs)):
-            clause = "GROUP BY" if isinstance(shape, Groups) else "a join of streams"
-            advice = "WITH part AS (SELECT …) SELECT * FROM part UNION ALL …"
-            return Refused(f"{clause} in a part of UNION ALL", _span_of_word(query, "SELECT"), advice)
-    rows = [each for each in shapes if isinstance(each, Rows)]
-    tables = _unique(name for each in shapes if isinstance(each, (Rows, Static)) for name in each.tables)
-    if not rows:
-        return Static(tables)
-    kept = _unique(name for each in rows for name in each.kept_tables)
-    return Rows(_unique(name for each in rows for name in each.streams), tables, kept, is_plain=False)
+def shape_of(query: Query, inputs: Mapping[str, InputFacts]) -> Shape:
+    """The shape of a query over at least one stream, given the facts of its tables by name in lower case."""
+    return _Reading(query, inputs).shape()
 
 
 class _Reading:
@@ -138,8 +116,6 @@ class _Reading:
 
     def shape(self) -> Shape:
         subqueries = [(tree, name) for tree, name in self._read_by_subqueries if self._is_stream(name)]
-        if not self._streams and not subqueries:
-            return Static(self._tables)
         for clause in (*ADVICE, *sorted(self._query.clauses)):
             if clause in self._query.clauses:
                 advice = _ranking(self._query) if clause in {"QUALIFY", "OVER", "WINDOW"} else ADVICE.get(clause, "")
