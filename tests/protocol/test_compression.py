@@ -136,6 +136,14 @@ def test_noise_is_content_or_malformed_and_nothing_else(codec: Compression, nois
         assert len(decompress(codec, start + noise if framed else noise, LIMIT)) <= LIMIT
 
 
+def test_tiny_snappy_blocks_take_no_memory_each() -> None:
+    """A producer chooses the framing: a batch of a megabyte may have 200,000 blocks."""
+    block = bytes(cramjam.snappy.compress_raw(b"a"))
+    data = XERIAL_HEADER + 20_000 * (struct.pack(">i", len(block)) + block)
+    assert decompress(Compression.SNAPPY, data, LIMIT) == 20_000 * b"a"
+    assert memory_of(lambda: decompress(Compression.SNAPPY, data, LIMIT)).peak_bytes < 200_000
+
+
 def test_a_snappy_block_that_declares_gigabytes_reserves_nothing() -> None:
     for block in (b"\xff\xff\xff\xff\x0f" + bytes(20), b"\x80\x80\x40" + bytes(20)):
         with pytest.raises(MalformedMessage, match="declares"):

@@ -8,7 +8,7 @@ import enum
 import mmap
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import cramjam
@@ -188,36 +188,35 @@ def _compress_xerial(data: memoryview) -> bytes:
     return b"".join(parts)
 
 
-def _decompress_snappy(data: memoryview, limit_bytes: int) -> bytes | memoryview:
-    blocks = _xerial_blocks(data) if data[: len(XERIAL_MAGIC)] == XERIAL_MAGIC else [data]
-    sizes = list(map(_snappy_size_bytes, blocks))
-    size_bytes = sum(sizes)
+def _decompress_snappy(data: memoryview, limit_bytes: int) -> memoryview:
+    """Reads the blocks twice instead of keeping them: a batch may have hundreds of thousands of tiny ones."""
+    size_bytes = sum(map(_snappy_size_bytes, _snappy_blocks(data)))
     if size_bytes > limit_bytes:
         raise DecompressedTooLarge(f"blocks of snappy declare {size_bytes} bytes, over the limit of {limit_bytes}")
+    is_mapped = size_bytes >= MAPPED_BYTES
+    output = memoryview(_map_memory(size_bytes, POPULATED) if is_mapped else bytearray(size_bytes))
+    end = 0
     try:
-        if size_bytes < MAPPED_BYTES:
-            return b"".join(map(cramjam.snappy.decompress_raw, blocks))
-        output = memoryview(_map_memory(size_bytes, POPULATED))
-        end = 0
-        for block, block_bytes in zip(blocks, sizes, strict=True):
-            start, end = end, end + block_bytes
-            cramjam.snappy.decompress_raw_into(block, output[start:end])
+        for block in _snappy_blocks(data):
+            end += cramjam.snappy.decompress_raw_into(block, output[end:])
     except cramjam.DecompressionError as error:
         raise MalformedMessage(f"a snappy block is corrupt: {error}") from error
     return output
 
 
-def _xerial_blocks(data: memoryview) -> list[memoryview]:
+def _snappy_blocks(data: memoryview) -> Iterator[memoryview]:
+    """The blocks of xerial's framing, or the data as one block."""
+    if data[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
+        yield data
+        return
     # Version numbers after the magic are ignored, because some clients write them in the wrong byte order.
-    blocks = []
     position = len(XERIAL_HEADER)
     while position < len(data):
         end = position + 4 + int.from_bytes(data[position : position + 4], "big")
         if end > len(data):
             raise MalformedMessage("a snappy block is cut off")
-        blocks.append(data[position + 4 : end])
+        yield data[position + 4 : end]
         position = end
-    return blocks
 
 
 def _snappy_size_bytes(block: memoryview) -> int:
