@@ -6,6 +6,7 @@ import random
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 
 import aiokafka.codec
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.protocol.compression import XERIAL_HEADER, Compression, compress, decompress, is_one_frame
+from odradek.protocol.compression import XERIAL_HEADER, Compression, compress, decompress, decompress_frame
 from odradek.protocol.malformed import MalformedMessage
 from tests.memory import memory_of
 
@@ -47,7 +48,7 @@ def test_each_side_reads_what_the_other_compressed(codec: Compression, content: 
     if content:
         assert THEIR_DECODERS[codec](compress(codec, content)) == content
         for encoded in (THEIR_ENCODERS[codec](content), compress(codec, content)):
-            assert is_one_frame(codec, memoryview(encoded), len(content))
+            assert decompress_frame(codec, memoryview(encoded), LIMIT) == content
 
 
 @pytest.mark.parametrize(
@@ -68,11 +69,12 @@ def test_frames_that_no_producer_writes_are_known_although_they_are_valid() -> N
     content = random.Random(1).randbytes(300_000)
     for codec in (Compression.GZIP, Compression.LZ4):
         whole, empty = compress(codec, content), compress(codec, b"")
-        assert is_one_frame(codec, whole, len(content))
+        assert decompress_frame(codec, whole, LIMIT) == content
         parts = compress(codec, content[:9]) + compress(codec, content[9:])
         for frames in (empty + whole, empty + empty + whole, whole + empty, parts):
             assert decompress(codec, frames, LIMIT) == content
-            assert not is_one_frame(codec, frames, len(content))
+            with pytest.raises(MalformedMessage):
+                decompress_frame(codec, frames, LIMIT)
     skipped = b"\x50\x2a\x4d\x18" + struct.pack("<I", 0x60) + bytes(0x60)
     head, blocks = whole[:7], whole[7:-4]
     empty_blocks = struct.pack("<II", 1 << 31, 0x2CC5D05), struct.pack("<IBI", 1, 0, 0xCF65B03E)  # with their checksums
@@ -84,7 +86,27 @@ def test_frames_that_no_producer_writes_are_known_although_they_are_valid() -> N
         *(head + blocks + each + bytes(4) for each in empty_blocks),
     ):  # fmt: skip
         assert decompress(codec, frames, LIMIT) == content
-        assert not is_one_frame(codec, frames, len(content))
+        with pytest.raises(MalformedMessage):
+            decompress_frame(codec, frames, LIMIT)
+
+
+def test_only_the_first_member_of_gzip_is_decompressed() -> None:
+    """50,000 empty members are a megabyte, and took a worker of the broker more than a second."""
+    frames = gzip.compress(b"y") + 50_000 * gzip.compress(b"") + gzip.compress(b"x")
+    began_s = time.process_time()
+    with pytest.raises(MalformedMessage, match="several members"):
+        decompress_frame(Compression.GZIP, frames, LIMIT)
+    assert time.process_time() - began_s < 0.1
+
+
+@given(content=st.binary(max_size=300), size_bytes=st.integers(1, 700_000), cut=st.integers(0, 60))
+def test_gzip_comes_back_from_one_frame_or_is_malformed(content: bytes, size_bytes: int, cut: int) -> None:
+    """Sizes around those of the steps in which zlib reads and writes."""
+    whole = (content * (size_bytes // max(len(content), 1) + 1))[:size_bytes] or b"x"
+    compressed = compress(Compression.GZIP, whole)
+    assert decompress_frame(Compression.GZIP, compressed, len(whole)) == whole
+    with pytest.raises(MalformedMessage):
+        decompress_frame(Compression.GZIP, compressed + b"z" * cut if cut else compressed[:-1], LIMIT)
 
 
 def test_snappy_is_read_with_and_without_framing() -> None:
