@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,11 +16,9 @@ from odradek.pipelines.operating.fingerprints import (
     Reader,
     as_recorded,
     find_changes,
-    flows_without_zone,
     merge,
-    without_zone,
 )
-from odradek.pipelines.planning.sql_parts import FUNCTIONS, SKETCHES
+from odradek.pipelines.planning.sql_parts import FUNCTIONS
 
 DEFINITION = """
     pipeline: p
@@ -192,57 +187,6 @@ def test_a_flow_that_is_gone_is_remembered_for_when_it_comes_back() -> None:
     assert [each.where for each in find_changes(kept, back, set(kept.flows))] == ["flow files-archive"]
 
 
-HOURLY = (
-    "select hcid, mean(pressure) as m, Count( * ) as events, date_trunc('hour', at) as h from readings "
-    "group by hcid, date_trunc('hour', at)"
-)
-# What version 1 stored for this definition: SQL as sqlglot wrote it.
-FORMER = (
-    ("deduplicate: {key: [id], within: 10 minutes}", "deduplicate: {key: [id]}"),
-    ("select hcid, count(*) as events from readings group by hcid", HOURLY),
-    ("table: counts, key: [hcid]", "table: counts, key: [hcid, h]"),
-)
-
-
-def former() -> dict[str, Any]:
-    stored: dict[str, Any] = json.loads(Path(__file__).with_name("fingerprints_version_1.json").read_text())
-    return stored
-
-
-def test_a_checkpoint_of_version_1_goes_on() -> None:
-    before = Fingerprints.of_object(former())
-    after = read(*FORMER)
-    assert find_changes(before, after, set(before.flows)) == []
-    assert find_changes(merge(before, after), after, set(before.flows)) == []
-
-
-def test_a_checkpoint_of_version_1_goes_on_if_sqlglot_writes_sql_in_another_way() -> None:
-    stored = former()
-    facts = stored["flows"]["counted-changes"]["facts"]
-    facts["step counted"] = "mean(pressure); count( * ); GROUP BY hcid, Date_Trunc('hour', at)"
-    before = Fingerprints.of_object(stored)
-    assert find_changes(before, read(*FORMER), set(before.flows)) == []
-
-
-def test_a_change_since_version_1_is_found() -> None:
-    before = Fingerprints.of_object(former())
-    other_groups = ("by: [hcid]\n", "by: [hcid, id]\n"), ("[hcid, window_start]", "[hcid, id, window_start]")
-    after = read(*FORMER, *other_groups, ("mean(pressure) as m, Count( * )", "sum(id)"))
-    assert [each.where for each in find_changes(before, after, set(before.flows))] == [
-        "flow per_minute-changes",
-        "flow counted-changes",
-    ]
-
-
-def test_within_has_another_state_than_in_version_1() -> None:
-    stored = former()
-    stored["flows"]["unique"]["facts"]["step unique"] = "deduplicated by id for a time"
-    before = Fingerprints.of_object(stored)
-    assert [each.after for each in find_changes(before, read(*FORMER[1:]), set(before.flows))] == [
-        "deduplicated by id within 10 minutes of at"
-    ]
-
-
 def sketched(arguments: str) -> Fingerprints:
     return read(("count(*) as events from", f"hll_sketch_agg({arguments}) as events from"))
 
@@ -253,30 +197,7 @@ def test_another_sketch_is_a_change() -> None:
 
 
 def test_every_aggregate_function_of_spark_determines_the_state() -> None:
-    assert aggregate_names() <= FUNCTIONS | SKETCHES  # those of a new release need a new version of the fingerprints
-
-
-def test_a_checkpoint_of_version_2_leaves_out_sketches() -> None:
-    stored = sketched("id").as_object()
-    for flow in stored["flows"].values():
-        flow["version"] = 2
-    stored["flows"]["counted-changes"]["facts"]["step counted"] = "group by hcid"
-    before = Fingerprints.of_object(stored)
-    assert find_changes(before, sketched("id"), set(before.flows)) == []
-    assert find_changes(merge(before, sketched("id")), sketched("id"), set(before.flows)) == []
-    other = sketched("id) as s, count(*")
-    assert [each.what for each in find_changes(before, other, set(before.flows))] == ["step counted"]
-
-
-@pytest.mark.parametrize("text", ["GROUP BY hcid; COUNT( * )", "COUNT(*); GROUP BY hcid"])
-def test_a_checkpoint_of_version_1_leaves_out_sketches_that_sqlglot_does_not_know(text: str) -> None:
-    stored = sketched("id) as s, count(*").as_object()
-    flow = stored["flows"]["counted-changes"]
-    flow["version"], flow["facts"]["step counted"] = 1, text
-    before = Fingerprints.of_object(stored)
-    assert find_changes(before, sketched("id) as s, count(*"), {"counted-changes"}) == []
-    other = sketched("id) as s, sum(id")
-    assert [each.what for each in find_changes(before, other, {"counted-changes"})] == ["step counted"]
+    assert aggregate_names() <= FUNCTIONS  # those of a new release need a new version of the fingerprints
 
 
 def test_settings_that_one_side_does_not_know_are_no_change() -> None:
@@ -311,8 +232,3 @@ def test_the_time_zone_of_state_is_compared_where_both_sides_have_it() -> None:
     assert {str(each) for each in find_changes(utc, tokyo, {"per_minute-changes", "rigs"})} == {
         "flow per_minute-changes: time zone: UTC → Asia/Tokyo"
     }
-    stateful = flows_without_zone(old, utc, begun)
-    assert "per_minute-changes" in stateful
-    assert "rigs" not in stateful
-    assert flows_without_zone(utc, utc, begun) == []
-    assert without_zone(utc, stateful) == old

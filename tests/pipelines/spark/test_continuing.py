@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import textwrap
 from typing import TYPE_CHECKING
@@ -14,7 +13,6 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.spark.continuing import CheckpointRefused, accept, fingerprints_of
-from odradek.pipelines.spark.sessions.session import ZONE as SESSION_ZONE
 from odradek.pipelines.spark.watching import TopicEnds
 from odradek.pipelines.spark.writing.topics import Cluster
 from odradek.testing import RunningBroker
@@ -102,32 +100,16 @@ def test_brokers_that_do_not_answer_are_left_out(
     assert ends.now({"near"}) == {}
 
 
-def test_state_of_the_machine_s_time_zone_is_reported_until_the_zone_is_set(
-    tmp_path: Path, servers: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Earlier versions used the machine's zone, and did not store it."""
-    monkeypatch.setattr("time.timezone", -3600)
-    cluster = Cluster(servers[0], {})
-    file = tmp_path / "p.yml"
-    counted = "steps: {counted: {from: near, by: [id], aggregate: {n: count(*)}}}"
-    sink = "c: {from: counted, topic: c, mode: update}, a:"
-    text = textwrap.dedent(DEFINITION).format(name="p", here=servers[0], there=servers[1])
-    file.write_text(text.replace("sinks: {a:", f"{counted}\nsinks: {{{sink}"))
-    pipeline = load_yaml(str(file), {}).require()
+def test_a_checkpoint_of_another_version_is_refused(tmp_path: Path, servers: tuple[str, str]) -> None:
+    cluster, pipeline = Cluster(servers[0], {}), define(tmp_path, servers)
     kept = Checkpoints(pipeline)
     accept(pipeline, kept, cluster, quiet)
     stored = json.loads(kept.files.read("definition.json") or "")
-    assert stored["flows"]["counted-changes"]["facts"].pop("time zone") == "UTC"
-    kept.files.replace("definition.json", json.dumps(stored))
-    offsets = kept.flow_folder("counted-changes") / "offsets"
+    kept.files.replace("definition.json", json.dumps({**stored, "version": 2}))
+    accept(pipeline, kept, cluster, quiet)  # no flow has begun
+    kept.files.replace("definition.json", json.dumps({**stored, "version": 2}))
+    offsets = kept.flow_folder("near") / "offsets"
     offsets.mkdir(parents=True)
     (offsets / "0").write_text("v1\n{}\n")
-    said: list[str] = []
-    for _ in range(2):
-        accept(pipeline, kept, cluster, said.append)
-    assert [each.partition(";")[0] for each in said] == ["the time zone of results is UTC"] * 2
-    zurich = dataclasses.replace(pipeline, spark={SESSION_ZONE: "Europe/Zurich"})
-    accept(zurich, kept, cluster, said.append)
-    assert len(said) == 2
-    with pytest.raises(CheckpointRefused, match="time zone: Europe/Zurich → UTC"):
+    with pytest.raises(CheckpointRefused, match=r"is of another version of Odradek.*odradek pipeline reset"):
         accept(pipeline, kept, cluster, quiet)

@@ -15,11 +15,9 @@ from odradek.pipelines.spark.engines.settings import (
     checkpoint_settings,
     is_local,
     query_settings,
-    refuse_checkpoints_elsewhere,
 )
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
-from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.private_names import NAMES
 from odradek.pipelines.spark.writing.kafka_records import Producer, producer_options
 from odradek.pipelines.spark.writing.topics import prepare_topics
@@ -134,20 +132,6 @@ def test_checkpoints_without_a_scheme_are_local(stage: Stage, other_default: Non
     stage.run(pipeline)
     assert [each.flow for each in Checkpoints(pipeline).flows()] == ["readings"]
     assert (stage.folder / "with space%20" / "readings" / "commits").is_dir()
-
-
-def test_a_pipeline_does_not_start_over_beside_checkpoints_elsewhere(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pipeline = stage.pipeline(DEFINITION.replace("SEEN", "id"))
-    folder = stage.folder / "checkpoints"
-    folder.mkdir()
-    refuse_checkpoints_elsewhere(stage.spark, pipeline)
-    monkeypatch.setattr("odradek.pipelines.spark.engines.settings.default_file_system", lambda _session: "hdfs://n")
-    with pytest.raises(PipelineError, match=f"set checkpoints: hdfs://n{folder} to continue them"):
-        refuse_checkpoints_elsewhere(stage.spark, pipeline)
-    folder.rmdir()
-    refuse_checkpoints_elsewhere(stage.spark, pipeline)
 
 
 def test_waiting_does_not_exceed_the_time_that_a_producer_is_given() -> None:

@@ -4,8 +4,7 @@ A checkpoint holds offsets of sources and the state of operators. It stays valid
 expectation or other SQL in a stateless step. It becomes invalid with other topics, other keys or aggregates, another
 number of state partitions, another folder of files, or another engine; a sink that moves to another flow would start
 over. The texts are stored
-with checkpoints, so they must not change; those of earlier versions are compared with the texts that
-`former_fingerprints` makes.
+with checkpoints: a change of them is a new version, and a checkpoint of another version is refused.
 """
 
 from __future__ import annotations
@@ -31,12 +30,6 @@ from odradek.pipelines.definition.operations import (
 )
 from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import Engine
-from odradek.pipelines.operating.former_fingerprints import (
-    adopted,
-    adopted_without_sketches,
-    former_groups_text,
-    former_text,
-)
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.planning.sql_parts import normalised, state_parts
 from odradek.pipelines.planning.state import State, state_of
@@ -53,14 +46,13 @@ if TYPE_CHECKING:
     from odradek.pipelines.planning.flow import Flow
 
 REALTIME_FLOW = "realtime"
-ZONE = "time zone"
 STATE_SETTINGS = {
-    "spark.sql.session.timeZone": ZONE,
+    "spark.sql.session.timeZone": "time zone",
     "spark.sql.shuffle.partitions": "partitions of the state",
     "spark.sql.streaming.stateStore.providerClass": "store of the state",
 }
 NOTHING = "nothing"
-# Compared only where both sides have them: checkpoints of earlier versions lack some.
+# Compared only where both sides have them: on a cluster, Spark's defaults are not known.
 COMPARED_IF_KNOWN = frozenset(STATE_SETTINGS.values())
 VERSION = 3
 
@@ -71,28 +63,23 @@ class Fingerprint:
 
     facts: dict[str, str] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
-    version: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
     """The fingerprints of a pipeline; `ends` maps each sink and view to its flow.
 
-    `functions` are the Python steps that keep state, which only Spark can tell, and whether they aggregate. `former`
-    are the flows by the rules of version 1, to compare with a checkpoint of that version; they are not stored."""
+    `functions` are the Python steps that keep state, which only Spark can tell, and whether they aggregate."""
 
     engine: str
     flows: dict[str, Fingerprint] = field(default_factory=dict)
     ends: dict[str, str] = field(default_factory=dict)
     pipeline: str | None = None  # the pipeline's name
     functions: dict[str, bool] = field(default_factory=dict)
-    former: dict[str, Fingerprint] = field(default_factory=dict, compare=False)
+    version: int = VERSION
 
     def as_object(self) -> dict[str, Any]:
-        flows = {
-            name: {"facts": each.facts, "types": each.types, "version": each.version}
-            for name, each in self.flows.items()
-        }
+        flows = {name: {"facts": each.facts, "types": each.types} for name, each in self.flows.items()}
         return {
             "version": VERSION,
             "pipeline": self.pipeline,
@@ -104,11 +91,9 @@ class Fingerprints:
 
     @classmethod
     def of_object(cls, found: dict[str, Any]) -> Fingerprints:
-        flows = {
-            name: Fingerprint(each["facts"], each["types"], each.get("version", 1))
-            for name, each in found["flows"].items()
-        }
-        return cls(found["engine"], flows, found["ends"], found.get("pipeline"), found.get("functions", {}))
+        flows = {name: Fingerprint(each["facts"], each["types"]) for name, each in found["flows"].items()}
+        functions = found.get("functions", {})
+        return cls(found["engine"], flows, found["ends"], found.get("pipeline"), functions, found.get("version", 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +117,7 @@ def find_changes(before: Fingerprints, after: Fingerprints, begun: Collection[st
     changes: list[Change] = []
     for name in kept:
         if name in after.flows:
-            own, stored = after.flows[name], before.flows[name]
-            if stored.version == 1:
-                own = replace(own, facts=adopted(stored.facts, own.facts, after.former.get(name, own).facts))
-            elif stored.version < VERSION:
-                own = replace(own, facts=adopted_without_sketches(stored.facts, own.facts))
-            changes += flow_changes(name, stored, own)
+            changes += flow_changes(name, before.flows[name], after.flows[name])
     for end, flow in before.ends.items():
         now = after.ends.get(end, flow)
         if flow in begun and now != flow:
@@ -153,22 +133,6 @@ def flow_changes(name: str, before: Fingerprint, after: Fingerprint) -> list[Cha
     ]
     types = [(what, before.types[what], after.types[what]) for what in before.types if what in after.types]
     return [Change(f"flow {name}", what, old, new) for what, old, new in (*facts, *types) if old != new]
-
-
-def flows_without_zone(before: Fingerprints, after: Fingerprints, begun: Collection[str]) -> list[str]:
-    """The flows with state whose checkpoint is of a version that ran in the time zone of the machine."""
-    known = [name for name in before.flows if name in begun and name in after.flows]
-    return [name for name in known if ZONE in after.flows[name].facts and ZONE not in before.flows[name].facts]
-
-
-def without_zone(fingerprints: Fingerprints, flows: Collection[str]) -> Fingerprints:
-    """The fingerprints without the time zone of some flows, which is then not compared."""
-    known = {name: fingerprints.flows[name] for name in flows}
-    stripped = {
-        name: replace(each, facts={what: text for what, text in each.facts.items() if what != ZONE})
-        for name, each in known.items()
-    }
-    return replace(fingerprints, flows={**fingerprints.flows, **stripped})
 
 
 def as_recorded(pipeline: Pipeline, stored: Fingerprints | None) -> Pipeline:
@@ -225,20 +189,7 @@ class Reader:
         states = {each.name: state_of(each, self._streaming) for each in pipeline.steps}
         functions = {name: State.AGGREGATION in state for name, state in states.items() if State.FUNCTION in state}
         read = {flow.name: self._flow(flow) for flow in flows}
-        former = {flow.name: self._former(flow, read[flow.name]) for flow in flows}
-        return Fingerprints(str(pipeline.engine), read, ends, pipeline.name, functions, former=former)
-
-    def _former(self, flow: Flow, now: Fingerprint) -> Fingerprint:
-        """The fingerprint of a flow by the rules of version 1."""
-        facts = dict(now.facts)
-        for name in self._steps:
-            what = f"step {name}"
-            if what in facts:
-                facts[what] = former_text(self._steps[name], facts[what], window_text(self._steps[name].operation))
-        if flow.aggregate is not None and isinstance(flow.aggregate.content, RunningAggregate):
-            content = flow.aggregate.content
-            facts[f"view {flow.aggregate.name}"] = former_groups_text(content.by, content.aggregates)
-        return replace(now, facts=facts)
+        return Fingerprints(str(pipeline.engine), read, ends, pipeline.name, functions)
 
     def _flow(self, flow: Flow) -> Fingerprint:
         facts: dict[str, str] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,18 +20,15 @@ from odradek.pipelines.operating.fingerprints import (
     Reader,
     as_recorded,
     find_changes,
-    flows_without_zone,
     merge,
-    without_zone,
 )
 from odradek.pipelines.operating.locks import Taken, held, leased
 from odradek.pipelines.spark.sessions.failures import PipelineError
-from odradek.pipelines.spark.sessions.session import ZONE as SESSION_ZONE
 from odradek.pipelines.spark.sessions.session import defaults_for
 from odradek.pipelines.spark.writing.topics import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from odradek.pipelines.definition.model import Pipeline, Source, Start
     from odradek.pipelines.operating.fingerprints import Change, Fingerprints
@@ -105,14 +101,12 @@ def accept(pipeline: Pipeline, checkpoints: Checkpoints, cluster: Cluster, say: 
     if before is not None:
         if begun and before.pipeline not in {None, pipeline.name}:
             raise CheckpointRefused(other_owner(pipeline, checkpoints, before.pipeline or ""))
+        if begun and before.version != now.version:
+            raise CheckpointRefused(other_version(pipeline, checkpoints))
         changes = find_changes(before, now, begun)
         if changes:
             raise CheckpointRefused(refusal(pipeline, checkpoints, changes))
         report_flow_changes(before, now, begun, checkpoints.starts(), say)
-        if is_zone_new(pipeline):
-            zoned = flows_without_zone(before, now, begun)
-            report_time_zone(zoned, say)
-            now = without_zone(now, zoned)
     checkpoints.store_definition(merge(before, now))
 
 
@@ -149,25 +143,19 @@ def report_flow_changes(
         say(f"flow {name} was removed from the definition; its checkpoint is kept")
 
 
-def is_zone_new(pipeline: Pipeline) -> bool:
-    """Whether the time zone is the default, and differs from that of the machine, which earlier versions used."""
-    return SESSION_ZONE not in pipeline.spark and (time.timezone != 0 or bool(time.daylight))
-
-
-def report_time_zone(flows: Sequence[str], say: Callable[[str], None]) -> None:
-    """Reports flows with state by another time zone: groups by day or hour continue under other keys."""
-    if flows:
-        say(
-            f"the time zone of results is UTC; the state of {', '.join(flows)} was written in that of the machine. "
-            f"Set {SESSION_ZONE} under spark: to one of the two, before more results are written if it is the machine's"
-        )
-
-
 def other_owner(pipeline: Pipeline, checkpoints: Checkpoints, owner: str) -> str:
     return (
         f"the checkpoint in {checkpoints.place} belongs to pipeline {owner}, not to {pipeline.name}: use a separate "
         f"folder for each (`checkpoints:` or --checkpoints). If {owner} was renamed, restore its name, or clear the "
         f"checkpoint with `odradek pipeline reset {pipeline.place.file}`"
+    )
+
+
+def other_version(pipeline: Pipeline, checkpoints: Checkpoints) -> str:
+    return (
+        f"the checkpoint of {pipeline.name} in {checkpoints.place} is of another version of Odradek, and is not "
+        f"continued: clear it with `odradek pipeline reset {pipeline.place.file}` (--to sets where to start), or use "
+        "that version, or another folder with --checkpoints"
     )
 
 

@@ -23,7 +23,6 @@ from odradek.pipelines.spark.continuing import accept, continuing, source_at
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine
 from odradek.pipelines.spark.engines.realtime_tasks import local_threads
-from odradek.pipelines.spark.engines.settings import refuse_checkpoints_elsewhere
 from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
 from odradek.pipelines.spark.function_steps import with_analysed_functions
 from odradek.pipelines.spark.lakehouse_settings import lakehouse_settings
@@ -227,7 +226,6 @@ def start_streams(
     session: SparkSession, pipeline: Pipeline, cluster: Cluster, starts: Mapping[str, Start], options: RunOptions,
     callbacks: RunCallbacks,
 ) -> Running:  # fmt: skip
-    refuse_checkpoints_elsewhere(session, pipeline)
     if pipeline.engine is Engine.REALTIME:
         start = starts.get(REALTIME_FLOW)
         begun = dataclasses.replace(pipeline, sources=tuple(source_at(each, start) for each in pipeline.sources))

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.operating.checkpoints import checkpoint_folder
 from odradek.pipelines.planning.state import State
-from odradek.pipelines.spark.sessions.failures import PipelineError
-from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles
-from odradek.pipelines.spark.sessions.private_names import CHECKPOINTS, NAMES, STORAGE, or_plainly, private
+from odradek.pipelines.spark.sessions.private_names import CHECKPOINTS, NAMES, or_plainly, private
 from odradek.pipelines.spark.sessions.session import PROVIDER, ROCKSDB
 
 if TYPE_CHECKING:
@@ -68,24 +66,6 @@ def checkpoint_manager(session: SparkSession) -> str:
 def is_local(folder: str) -> bool:
     """Whether the folder of checkpoints is on a local disk (see `checkpoint_uri`)."""
     return "://" not in folder or folder.startswith("file:")
-
-
-def refuse_checkpoints_elsewhere(session: SparkSession, pipeline: Pipeline) -> None:
-    """Refuses to start over beside checkpoints on Hadoop's default file system, where earlier versions had them."""
-    folder = checkpoint_folder(pipeline)
-    storage = or_plainly(STORAGE, lambda: default_file_system(session), "file:///")
-    if "://" in folder or storage.startswith("file:") or not HadoopFiles(session, folder).has(""):
-        return
-    place = f"{storage.rstrip('/')}{folder}"
-    raise PipelineError(
-        f"{place} has checkpoints, and a path without a scheme is a local folder: set checkpoints: {place} to "
-        "continue them, or remove them"
-    )
-
-
-def default_file_system(session: SparkSession) -> str:
-    settings = private(private(session.sparkContext, "context"), "file systems")()
-    return str(settings.get("fs.defaultFS", "file:///"))
 
 
 @contextmanager
