@@ -129,27 +129,16 @@ class Console:
         """Run a function that blocks on a thread, with the cluster as its first argument. TimeoutError after 30 s."""
         return await self.run(lambda: function(self.cluster, *arguments, **named))
 
-    async def call_with(
-        self,
-        on_late_end: Callable[[Future[Any]], None],
-        function: Callable[Concatenate[Cluster, P], T],
-        *arguments: P.args,
-        **named: P.kwargs,
-    ) -> T:
-        """As `call`; after a TimeoutError `on_late_end` gets the outcome, on the thread of the call."""
-        future = self._threads.calls.submit(lambda: function(self.cluster, *arguments, **named))
+    async def run(self, function: Callable[[], T], on_late_end: Callable[[Future[T]], None] | None = None) -> T:
+        """After a TimeoutError, `on_late_end` gets the outcome of a function that has begun, on its thread."""
+        future = self._threads.calls.submit(function)
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):
                 return await asyncio.shield(asyncio.wrap_future(future))
         except (TimeoutError, asyncio.CancelledError):
-            if not future.cancel():
+            if not future.cancel() and on_late_end is not None:
                 future.add_done_callback(on_late_end)
             raise
-
-    async def run(self, function: Callable[[], T]) -> T:
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(CALL_TIMEOUT_S):
-            return await loop.run_in_executor(self._threads.calls, function)
 
     def start_stream(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
         """Run a function that ends when its reader goes away; TooManyStreams when as many run as are allowed."""

@@ -149,20 +149,16 @@ class KnownPipeline:
         return {name: (rows - before.get(name, 0)) / seconds for name, rows in after.items()} if seconds > 0 else {}
 
 
-class StatusUpdate(NamedTuple):
-    """A record of the status topic; without a status, the pipeline is removed."""
-
-    key: str
-    published: PublishedPipeline | None
+StatusUpdate = tuple[str, PublishedPipeline | None]  # of the pipeline with this key; without a status, it is removed
 
 
 def parse_update(key: bytes | None, value: bytes | None) -> StatusUpdate | None:
     """None for a record that is not a status."""
     name = (key or b"").decode(errors="replace")
     if value is None:
-        return StatusUpdate(name, None)
+        return name, None
     published = parse(value)
-    return None if published is None or published.key != name else StatusUpdate(name, published)
+    return None if published is None or published.key != name else (name, published)
 
 
 class Pipelines:

@@ -5,6 +5,7 @@ that a form writes, or copies from another topic.
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -123,14 +124,11 @@ def find_reading_ranges(cluster: Cluster, reading: Reading) -> ReadingRanges:
     Ranges end at the last stable offset: behind it the consumer receives neither records nor the end of the partition.
     """
     wanted = () if reading.partition is None else (reading.partition,)
-    starts = {
-        "newest": Start(from_beginning=True),
-        "before": Start(from_beginning=True),
-        "oldest": Start(from_beginning=True),
-        "offset": Start(from_beginning=True) if reading.offsets else Start(offset=reading.offset),
-        "time": Start(from_time_ms=reading.time_ms),
-        "end": Start(),
-    }
+    start = Start(from_beginning=True)  # of all ranges, some of which are cut below
+    if reading.start == "offset" and not reading.offsets:
+        start = Start(offset=reading.offset)
+    elif reading.start in ("time", "end"):
+        start = Start(from_time_ms=reading.time_ms) if reading.start == "time" else Start()
     with needs("Describe", f"topic {reading.topic}"):
         topic = cluster.describe_topic(reading.topic)
         partitions = chosen_partitions(topic, wanted)
@@ -140,7 +138,7 @@ def find_reading_ranges(cluster: Cluster, reading: Reading) -> ReadingRanges:
         notice = _leaderless_text(unled)
         if not led:
             raise Failure(f"topic {reading.topic}: {notice}; `odradek cluster status` shows the brokers")
-        found = find_ranges(cluster, reading.topic, led, starts[reading.start])
+        found = find_ranges(cluster, reading.topic, led, start)
         if reading.start == "before":
             found = [_ending_at(each, reading.offset_of(each.partition)) for each in found]
         elif reading.start == "offset" and reading.offsets:
@@ -330,19 +328,28 @@ def follow(
 ) -> Iterator[list[Record]]:
     """New records in batches, until the caller stops; empty ones while no records arrive."""
     ranges = find_reading_ranges(cluster, Reading(topic, partition, "end")).ranges
-    with (
-        needs("Read", f"topic {topic}"),
-        RecordReader(
-            cluster, {topic: ranges}, until_end=False, settings=SETTINGS, on_unreadable=unreadable.add,
-            on_failure=unreadable.leave_out,
-        ) as reader,
-    ):  # fmt: skip
+    with _reader(cluster, topic, ranges, unreadable, until_end=False) as reader:
         if is_stopped():
             return
         for batch in reader.batches():
             yield [record_of(fetched) for fetched in batch]
             if is_stopped():
                 return
+
+
+@contextmanager
+def _reader(
+    cluster: Cluster, topic: str, ranges: Sequence[PartitionRange], unreadable: Unreadable, *, until_end: bool
+) -> Iterator[RecordReader]:
+    idle_timeout_ms = IDLE_MS if until_end else None
+    with (
+        needs("Read", f"topic {topic}"),
+        RecordReader(
+            cluster, {topic: ranges}, until_end=until_end, idle_timeout_ms=idle_timeout_ms, settings=SETTINGS,
+            on_unreadable=unreadable.add, on_failure=unreadable.leave_out,
+        ) as reader,
+    ):  # fmt: skip
+        yield reader
 
 
 def _batches(
@@ -357,13 +364,7 @@ def _batches(
     readable = [each for each in ranges if each.partition not in unreadable.partitions]
     if not any(each.start_offset < each.end_offset for each in readable):
         return
-    with (
-        needs("Read", f"topic {topic}"),
-        RecordReader(
-            cluster, {topic: readable}, until_end=True, idle_timeout_ms=IDLE_MS, settings=SETTINGS,
-            on_unreadable=unreadable.add, on_failure=unreadable.leave_out,
-        ) as reader,
-    ):  # fmt: skip
+    with _reader(cluster, topic, readable, unreadable, until_end=True) as reader:
         yield from reader.batches()
         if must_reach_ends and reader.ends:
             (_topic, partition), end = min(reader.ends.items())

@@ -163,8 +163,6 @@ def sample_values(before: Snapshot, after: Snapshot) -> dict[str, float]:
     values = {
         "records": sum(rates_by_topic(before.ends, after.ends, seconds).values()),
         "bytes": growth_bytes(before.disks, after.disks) / seconds,
-        "stored": float(sum(directory.stored_bytes for directory in after.disks.directories)),
-        "under_replicated": float(after.health.under_replicated),
     }
     running = [broker.broker_id for broker in after.state.brokers.values() if not broker.is_fenced]
     measured = values_between(before.traffic, after.traffic, running)

@@ -180,7 +180,7 @@ class PageRequest(Request):
             self.log(f"{change}: {_outcome(future)}, after the page had been answered")
 
         try:
-            result = await self.console.call_with(log_late, function, *arguments, **named)
+            result: T = await self.console.run(lambda: function(self.console.cluster, *arguments, **named), log_late)
         except Failure as failure:
             self.log(f"{change}: failed: {failure.message}")
             raise
