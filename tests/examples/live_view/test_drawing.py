@@ -16,7 +16,8 @@ from odradek.examples.live_view.drawing_panels import chart_lines, spark_line
 from odradek.examples.live_view.layout import Size, allocate
 from odradek.examples.live_view.model import LiveViewModel
 from odradek.examples.live_view.stages import Stages
-from odradek.examples.live_view.text import clock_text, duration_text, progress_line, summary_lines
+from odradek.examples.live_view.text import duration_text, progress_line, summary_lines
+from odradek.pipelines.operating.figures import clock_text
 from tests.examples.live_view.seen import BEGAN_S, CARDS, RIGS, dead_letter, iso, reading, record, warning
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from rich.text import Text
 from odradek.examples.live_view.definition import Figures, Side, Topics
 from odradek.examples.live_view.drawing_panels import FAINT, FRAME_LINES, draw_panel, framed, size_of
 from odradek.examples.live_view.layout import allocate
-from odradek.examples.live_view.text import clock_text, duration_text, servers_text
+from odradek.examples.live_view.text import duration_text, servers_text
+from odradek.pipelines.operating.figures import clock_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,8 @@ from odradek.examples.live_view.drawing_figures import figure_rows
 from odradek.examples.live_view.layout import Size
 from odradek.examples.live_view.records import number_of, text_of
 from odradek.examples.live_view.tallies import CountTable, EpisodeList
-from odradek.examples.live_view.text import clock_text, duration_text, number_text
+from odradek.examples.live_view.text import duration_text, number_text
+from odradek.pipelines.operating.figures import clock_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

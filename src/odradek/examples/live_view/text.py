@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from odradek.pipelines.operating.figures import clock_text
+
 if TYPE_CHECKING:
     from odradek.examples.live_view.model import LiveViewModel
 
@@ -16,13 +18,6 @@ def duration_text(duration_ms: float | None) -> str:
     if duration_ms < 9.95:
         return f"{duration_ms:.1f} ms"
     return f"{duration_ms:.0f} ms" if duration_ms < 999.5 else f"{duration_ms / 1000:.1f} s"
-
-
-def clock_text(seconds: float) -> str:
-    """A duration as `0:07`, `12:30` or `1:02:03`."""
-    whole = max(0, int(seconds))
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
 def number_text(value: float | None) -> str:

@@ -128,9 +128,8 @@ def note_lines(status: PipelineStatus, now_s: float) -> list[Text]:
         lines.append(Text.assemble((" last error ", "red"), (ago, FAINT), status.last_error))
     if status.next_try_s is not None:
         lines.append(Text(f" retrying in {clock_text(status.next_try_s - now_s + 1)}", style="yellow"))
-    unparsed = sum(each.unparsed for each in status.flows)
-    if unparsed:
-        lines.append(Text(f" {counted(unparsed, 'record')} did not parse", style=FAINT))
+    if status.unparsed:
+        lines.append(Text(f" {counted(status.unparsed, 'record')} did not parse", style=FAINT))
     if status.metrics_address is not None:
         lines.append(Text(f" metrics on http://{status.metrics_address}/metrics", style=FAINT))
     for line in lines:

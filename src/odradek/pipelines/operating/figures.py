@@ -49,8 +49,7 @@ def figures_line(status: PipelineStatus) -> str:
         parts.append(f"state {rows}{size_text(status.state_bytes)}")
     if status.late_rows:
         parts.append(f"{status.late_rows:,} late")
-    unparsed = sum(each.unparsed for each in status.flows)
-    if unparsed:
-        parts.append(f"{unparsed:,} not parsed")
+    if status.unparsed:
+        parts.append(f"{status.unparsed:,} not parsed")
     parts += [f"{each.rows:,} × {each.name} ({each.otherwise})" for each in status.expectations if each.rows]
     return ", ".join(parts)

@@ -112,6 +112,10 @@ class PipelineStatus:
         return sum(each.state_bytes for each in self.flows)
 
     @property
+    def unparsed(self) -> int:
+        return sum(each.unparsed for each in self.flows)
+
+    @property
     def violations(self) -> int:
         return sum(each.rows for each in self.expectations)
 
@@ -121,11 +125,6 @@ class PipelineStatus:
     @classmethod
     def of_object(cls, found: dict[str, Any]) -> PipelineStatus:
         """Parses a status; KeyError, TypeError or ValueError if the object is not one."""
-        return cls(
-            **{
-                **found,
-                "state": State(found["state"]),
-                "flows": tuple(FlowStatus(**each) for each in found["flows"]),
-                "expectations": tuple(ExpectationStatus(**each) for each in found["expectations"]),
-            }
-        )
+        flows = tuple(FlowStatus(**each) for each in found["flows"])
+        expectations = tuple(ExpectationStatus(**each) for each in found["expectations"])
+        return cls(**{**found, "state": State(found["state"]), "flows": flows, "expectations": expectations})
