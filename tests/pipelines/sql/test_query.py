@@ -151,6 +151,11 @@ def test_names_that_are_calls_without_parentheses_are_calls_unless_they_are_colu
     assert [each.name for each in read(sql, s="current_date DATE, user STRING").calls] == []
 
 
+def test_a_column_with_the_name_of_a_function_gives_its_name_to_the_result() -> None:
+    sql = "select user, current_date from s"
+    assert [each.name for each in read(sql, s="user STRING").items] == ["user", ""]
+
+
 def test_literals_of_the_present_are_calls() -> None:
     query = read("select date 'today' + 1, n > cast( 'now' as timestamp) from s", **TABLES)
     assert [(each.name, query.text(each.span)) for each in query.calls] == [("now", "'today'"), ("now", "'now'")]

@@ -158,6 +158,9 @@ def _lost(plan: Plan, path: Path) -> tuple[str, str]:
             return f"the rows of keyed state '{name}' have none", through
         case StreamJoin(within=None):
             return f"the pairs of '{name}' match at any time", through
+        case StreamJoin(how=how) if how is not StreamJoinKind.FULL:
+            name_it = "name it in its source: columns: {at: _timestamp}, and use that in the watermark"
+            return f"the pairs of '{name}' have no column of a record", name_it
         case StreamJoin() | PairSql():
             return f"the pairs of the join '{name}' have none", through
         case PythonFunction():

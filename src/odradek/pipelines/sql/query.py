@@ -148,9 +148,9 @@ class Query:
         from_ = arguments.get("from_")
         self._sources = [*([] if from_ is None else [from_.this]), *(each.this for each in self._joins)]
         self._nodes = [each for each in self._own_nodes() if each is not self.tree]
-        self.items = tuple(map(self._item, self.tree.expressions))
         self.tables = tuple(self._read_tables())
         self.columns = tuple(columns_of(each.table) for each in self.tables)
+        self.items = tuple(map(self._item, self.tree.expressions))
         views = arguments.get("laterals") or ()
         self.laterals = tuple(Lateral(each.alias, tuple(each.alias_column_names), each.this) for each in views)
         self.where, self.having = (
@@ -198,7 +198,7 @@ class Query:
             excepted = tuple(each.name for each in star.args.get("except_") or ())
             owner = ".".join(part.name for part in tree.parts[:-1]) if isinstance(tree, exp.Column) else ""
             return Item((), self.span(tree), tree, owner, excepted)
-        return Item(_name_by_spark(tree), self.span(tree), tree)
+        return Item(_name_by_spark(tree, self.columns), self.span(tree), tree)
 
     def _read_tables(self) -> Iterator[TableRead]:
         joins: list[exp.Expr | None] = [*self._joins]
@@ -316,7 +316,7 @@ class Query:
         item = next((each for each in aliases if each.name.lower() == first), None)
         if item is not None and is_having:
             return None, names, item
-        if item is not None and item.names == _name_by_spark(item.tree):
+        if item is not None and item.names == _name_by_spark(item.tree, self.columns):
             item = None  # not an alias
         known = {each.alias: columns for each, columns in zip(self.tables, self.columns, strict=True)}
         known |= {each.alias: Columns(dict.fromkeys(each.columns)) if each.columns else None for each in self.laterals}
@@ -370,13 +370,16 @@ def milliseconds(text: str) -> int | None:
     return sum(int(number.replace(" ", "")) * UNITS_MS[unit.lower()] for number, unit in LENGTH.findall(text))
 
 
-def _name_by_spark(tree: exp.Expr) -> tuple[str, ...]:
-    """The name of an expression without an alias: that of a column, or of a column that is cast."""
+def _name_by_spark(tree: exp.Expr, known: Sequence[Columns | None]) -> tuple[str, ...]:
+    """The name of an expression without an alias: that of a column, or of a column that is cast. `user` is a column
+    where a table has one."""
     tree = tree.unnest()
     is_cast_column = isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Column) and len(tree.this.parts) == 1
     column = tree.this if is_cast_column else tree
-    is_named = isinstance(column, exp.Column) and column.name.lower() not in LITERAL_FUNCTIONS
-    return (column.name,) if is_named else ()
+    if not isinstance(column, exp.Column):
+        return ()
+    is_column = any(columns is not None and column.name in columns for columns in known)
+    return (column.name,) if is_column or column.name.lower() not in LITERAL_FUNCTIONS else ()
 
 
 def _kind_of(join: exp.Expr) -> Join:
