@@ -143,8 +143,10 @@ def _of_flow(plan: Plan, flow: Flow, settings: Mapping[str, str], clusters: Mapp
             facts.update([_source(plan, made, clusters)])
         if table.name in state:
             what = f"{'view' if flow.name.startswith('view-') else 'step'} {table.owner.name}"
-            facts[what] = _state_text(plan, table)
-            types |= _key_types(plan, what, table)
+            facts[what], name, keys = _state_of(plan, table)
+            columns = plan.table(name).columns
+            kinds = {key: None if columns is None else columns.type_of(key) for key in keys}
+            types |= {f"type of {key} in {what}": kind.ddl for key, kind in kinds.items() if kind is not None}
     for end in _ends_of(flow):
         facts |= _end_facts(end)
     return Fingerprint(
@@ -175,33 +177,34 @@ def _end_facts(end: End) -> dict[str, str]:
     return {f"changes of {_end_name(end)}": text}
 
 
-def _state_text(plan: Plan, table: Table) -> str:
-    """What determines the state of a table."""
+def _state_of(plan: Plan, table: Table) -> tuple[str, str, tuple[str, ...]]:
+    """What determines the state of a table: a text, and a table with the columns by which the state is divided."""
     made = table.made_by
     times = [plan.path(each).event_time or NOTHING for each in table.inputs if plan.is_stream(each)]
     match made:
-        case Aggregation():
-            window = made.window
+        case Aggregation(window=window):
             length = "" if window is None else f"{window.size} {window.slide} {window.gap} of {window.column} "
-            return f"{length}by {', '.join(made.by)}: {_joined(each.expression for each in made.aggregates)}"
-        case GroupSql():
-            keys = _joined(each.text for each in made.shape.keys)
-            return f"by {keys}: {_joined(made.query.text(each.span) for each in made.shape.aggregates)}"
+            text = f"{length}by {', '.join(made.by)}: {_joined(each.expression for each in made.aggregates)}"
+            return text, made.input, made.by
+        case GroupSql(shape=groups):
+            by = _joined(each.text for each in groups.keys)
+            text = f"by {by}: {_joined(made.query.text(each.span) for each in groups.aggregates)}"
+            return text, groups.stream, tuple(each.column for each in groups.keys if each.column)
         case Deduplication():
             within = "for ever" if made.within is None else f"within {made.within} of {times[0]}"
-            return f"deduplicated by {', '.join(made.key)} {within}"
+            return f"deduplicated by {', '.join(made.key)} {within}", made.input, made.key
         case StreamJoin():
             sides = f"{made.input} and {made.stream} on {', '.join(made.on)}"
-            return f"{made.how} join of {sides} within {made.within} of {' and '.join(times)}"
-        case PairSql():
-            shape = made.shape
-            keys = ", ".join(f"{left} = {right}" for left, right in shape.keys)
-            between = f"{_bound(shape.low)} and {_bound(shape.high)} of {' and '.join(times)}"
-            return f"{shape.how} join of {shape.left.table} and {shape.right.table} on {keys} between {between}"
+            return f"{made.how} join of {sides} within {made.within} of {' and '.join(times)}", made.input, made.on
+        case PairSql(shape=pairs):
+            on = ", ".join(f"{left} = {right}" for left, right in pairs.keys)
+            between = f"{_bound(pairs.low)} and {_bound(pairs.high)} of {' and '.join(times)}"
+            text = f"{pairs.how} join of {pairs.left.table} and {pairs.right.table} on {on} between {between}"
+            return text, pairs.left.table, tuple(left for left, _ in pairs.keys)
         case KeyedState():
-            return f"{made.processor} by {', '.join(made.key)} in {made.clock} time"
+            return f"{made.processor} by {', '.join(made.key)} in {made.clock} time", made.input, made.key
         case _:
-            return NOTHING
+            return NOTHING, table.name, ()
 
 
 def _bound(bound: Bound | None) -> str:
@@ -215,23 +218,3 @@ def _joined(expressions: Iterable[str]) -> str:
 
 def _token_text(kind: str, text: str) -> str:
     return repr(text) if kind == "STRING" else text.lower()
-
-
-def _key_types(plan: Plan, what: str, table: Table) -> dict[str, str]:
-    made = table.made_by
-    match made:
-        case Aggregation():
-            name, keys = made.input, made.by
-        case Deduplication() | KeyedState():
-            name, keys = made.input, made.key
-        case StreamJoin():
-            name, keys = made.input, made.on
-        case PairSql():
-            name, keys = made.shape.left.table, tuple(left for left, _ in made.shape.keys)
-        case GroupSql():
-            name, keys = made.shape.stream, tuple(each.column for each in made.shape.keys if each.column)
-        case _:
-            return {}
-    columns = plan.table(name).columns
-    types = {key: None if columns is None else columns.type_of(key) for key in keys}
-    return {f"type of {key} in {what}": kind.ddl for key, kind in types.items() if kind is not None}
