@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
 from odradek.pipelines.definition.model import LakehouseTarget, TableTarget
-from odradek.pipelines.definition.operations import (
-    Aggregation,
-    Deduplication,
-    Join,
-    KeyedState,
-    StreamJoin,
-)
+from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, StreamJoin
 from odradek.pipelines.definition.vocabulary import Otherwise, StateOrder
 from odradek.pipelines.planning.constructs import needs_of, of_end, of_table
 from odradek.pipelines.planning.determinism import determinism, uncaught

@@ -6,14 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import FilesTarget, Source, TopicOrigin, View
-from odradek.pipelines.planning.plan import (
-    EndMode,
-    Flow,
-    OutputMode,
-    Plan,
-    RowSql,
-    Table,
-)
+from odradek.pipelines.planning.plan import EndMode, Flow, OutputMode, Plan, RowSql, Table
 from odradek.pipelines.planning.written import calls_of_python
 
 if TYPE_CHECKING:

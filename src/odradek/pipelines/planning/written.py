@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import LakehouseTarget, Source, Step, TableTarget, TopicTarget
 from odradek.pipelines.definition.nearest import suggestion
-from odradek.pipelines.definition.operations import (
-    Aggregation,
-    Deduplication,
-    Join,
-    KeyedState,
-    Sql,
-    StreamJoin,
-)
+from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, Sql, StreamJoin
 from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql, place_of
 from odradek.pipelines.sql.query import Query
 from odradek.pipelines.sql.results import unknown_names
