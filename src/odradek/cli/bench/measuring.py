@@ -47,6 +47,14 @@ if TYPE_CHECKING:
 CHUNK_RECORDS = 1000
 SAMPLE_EVERY_RECORDS = 100
 SETTLE_S = 10.0
+READ_RECORDS = 10_000
+STALL_S = 30.0
+CLOSE_TIMEOUT_S = 5.0
+END_OF_PARTITION = "_PARTITION_EOF"
+STAMP = struct.Struct(">Qq")  # which run, and when (monotonic nanoseconds)
+WARM_UP_S = 0.5  # the first records pay for connections and caches
+DRAIN_S = 5.0
+SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's default, would be what is measured
 
 
 @command(
@@ -130,12 +138,6 @@ def produce_by_client(cluster: Cluster, workload: ProduceWorkload, tick: Tick, s
     return Result("produce", "client", sent, sent * len(workload.value), seconds, latencies_ms, "acknowledged after")
 
 
-READ_RECORDS = 10_000
-STALL_S = 30.0
-CLOSE_TIMEOUT_S = 5.0
-END_OF_PARTITION = "_PARTITION_EOF"
-
-
 @command(
     examples=[
         ("everything that `odradek bench produce` has written", "odradek bench consume"),
@@ -215,12 +217,6 @@ def consume_by_client(
     finally:
         close_consumer(consumer, CLOSE_TIMEOUT_S)
     return Result("consume", "client", count, size_bytes, seconds)
-
-
-STAMP = struct.Struct(">Qq")  # which run, and when (monotonic nanoseconds)
-WARM_UP_S = 0.5  # the first records pay for connections and caches
-DRAIN_S = 5.0
-SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's default, would be what is measured
 
 
 @command(

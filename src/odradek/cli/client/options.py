@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from odradek.security.authorizer import Operation
 
 COMPLETION_TIMEOUT_S = 1.0
+F = TypeVar("F", bound=Callable[..., Any])
+THIS_USER = "this user"  # in failures of requests, which do not know whom the brokers see
+DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
+NAMING_A_CLUSTER = ("bootstrap_server", "secure", "command_config")
+PROFILE = "odradek.connection_profile"  # of the main command, in the context's meta
+GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
 def complete_topics(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -74,12 +80,6 @@ def matching_names(
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
     except Exception:
         return []
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-THIS_USER = "this user"  # in failures of requests, which do not know whom the brokers see
 
 
 command_config_option = option(
@@ -157,12 +157,6 @@ groups_argument = click.argument(
 transactional_ids_argument = click.argument(
     "names", metavar="ID...", nargs=-1, required=True, type=TRANSACTIONAL_ID, shell_complete=complete_transactional_ids
 )
-
-
-DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
-NAMING_A_CLUSTER = ("bootstrap_server", "secure", "command_config")
-PROFILE = "odradek.connection_profile"  # of the main command, in the context's meta
-GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
 def remember_profile(context: click.Context, _parameter: click.Parameter, name: str | None) -> None:

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster, TopicDescription
 
 INTERNAL_PREFIX = "__"
+WATCH_TIMEOUT_S = 2.0  # for a broker to answer, while the state is watched
+WAIT_INTERVAL_S = 0.25
+SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this time
+SHOWN_PARTITIONS = 10
+RESTRICTED = "this user may not see other topics"  # without Describe on the cluster
+NO_TOPICS = "no topics that this user may describe; an admin allows it with `odradek acl add`"
+COUNTED = ("leads", "preferred", "replicas", "in_sync")
+PROBLEMS = ("offline", "under min ISR", "under-replicated", "not on the preferred leader")
 
 
 @command(
@@ -140,16 +148,6 @@ def unregister(broker_id: int, yes: bool, cluster: Cluster, as_json: bool) -> No
     cluster_state.unregister_broker(requests, broker_id)
     text = f"broker {broker_id} is not part of the cluster any more"
     output.print_result({"broker": broker_id, "unregistered": True}, text, as_json=as_json)
-
-
-WATCH_TIMEOUT_S = 2.0  # for a broker to answer, while the state is watched
-WAIT_INTERVAL_S = 0.25
-SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this time
-SHOWN_PARTITIONS = 10
-RESTRICTED = "this user may not see other topics"  # without Describe on the cluster
-NO_TOPICS = "no topics that this user may describe; an admin allows it with `odradek acl add`"
-COUNTED = ("leads", "preferred", "replicas", "in_sync")
-PROBLEMS = ("offline", "under min ISR", "under-replicated", "not on the preferred leader")
 
 
 @command(

@@ -54,6 +54,11 @@ WARM_UP_NS = 500_000_000  # after the first record; until then connections are o
 COLUMNS = {  # title and width: 78 characters in all, for a terminal of 80
     "partition": 9, "offset": 10, "time": 8, "rig": 3, "production": 10, "pressure": 8, "temperature": 11, "oil %": 5
 }  # fmt: skip
+TOPIC = "rigs"
+PARTITIONS = 3
+PUMPS = 12
+DRAIN_S = 3.0
+LOOK_INTERVAL_S = 1.0  # between two checks whether the topic exists
 
 
 def sent_header(run_id: str, now_ns: int) -> list[tuple[str, str | bytes | None]]:
@@ -271,13 +276,6 @@ def record_line(record: DemoRecord) -> Text:
 def chosen_screen(address: str, topic: str, start_s: float, as_json: bool) -> Screen:
     kind = LiveScreen if sys.stdout.isatty() and not as_json else Screen
     return kind(address, topic, start_s, as_json=as_json)
-
-
-TOPIC = "rigs"
-PARTITIONS = 3
-PUMPS = 12
-DRAIN_S = 3.0
-LOOK_INTERVAL_S = 1.0  # between two checks whether the topic exists
 
 
 @command(

@@ -40,6 +40,12 @@ SHOWN_EVENTS = 6  # so that the picture fits 24 lines
 COLOURS = (
     "cyan", "magenta", "yellow", "blue", "green", "bright_cyan", "bright_magenta", "bright_yellow", "bright_blue"
 )  # fmt: skip
+TOPIC = "demo"
+PARTITIONS = 3
+FRAME_S = 0.1
+METADATA_INTERVAL_S = 0.15
+METADATA_TIMEOUT_S = 1.0
+KEPT_EVENTS = 200
 
 
 class BrokerView(NamedTuple):
@@ -244,14 +250,6 @@ def colour(node_id: int) -> str:
 
 def gap_text(seconds: float) -> str:
     return f"{seconds * 1000:,.0f} ms" if seconds else "-"
-
-
-TOPIC = "demo"
-PARTITIONS = 3
-FRAME_S = 0.1
-METADATA_INTERVAL_S = 0.15
-METADATA_TIMEOUT_S = 1.0
-KEPT_EVENTS = 200
 
 
 def run_cluster_demo(

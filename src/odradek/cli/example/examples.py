@@ -57,6 +57,9 @@ seed_option = option(
     "--seed", "N", NumberType(-INT64_MAX, INT64_MAX), "The same seed and start time give the same records."
 )
 SQLITE = "sqlite:///"
+LINE_EVERY_S = 1.0
+SHARE = click.FloatRange(0, 1)
+SETTINGS = FetchSettings(32 * 1024 * 1024, max_wait_ms=20, offset_reset="earliest")
 
 
 @command(
@@ -164,10 +167,6 @@ def warehouse_of(example: Example) -> str | None:
     return f"{SQLITE}{file}" if file.exists() else None
 
 
-LINE_EVERY_S = 1.0
-SHARE = click.FloatRange(0, 1)
-
-
 @command(
     "simulate",
     examples=[
@@ -253,9 +252,6 @@ def print_summary(sender: RecordProducer, topic: str, seconds: float, as_json: b
     if counts.acknowledged < counts.sent:
         reason = "" if sender.last_error is None else f": {sender.last_error.str()}"
         raise Failure(f"{count_text(counts.sent - counts.acknowledged, 'record')} were not acknowledged{reason}")
-
-
-SETTINGS = FetchSettings(32 * 1024 * 1024, max_wait_ms=20, offset_reset="earliest")
 
 
 @command(

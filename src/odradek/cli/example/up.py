@@ -54,6 +54,9 @@ FAILED = "failed: "  # an attempt of the pipeline, which is started again
 RETRYING = "; retrying in "
 FAILURES_OF_A_LOOP = 2  # the pipeline may run between them, but it does not recover
 SHOW_EVERY_S = 0.1
+DEFAULT_CONSOLE_PORT = 8484
+CONSOLE_STOP_TIMEOUT_S = 10.0
+CONSOLE_PACKAGES = ("jinja2", "starlette", "uvicorn")
 
 
 class Starting:
@@ -126,11 +129,6 @@ def pipeline_picture(file: str, environment: Mapping[str, str]) -> list[str]:
 
     pipelines = [each.pipeline for each in load_file(file, environment) if each.pipeline is not None and each.is_sound]
     return draw_text(pipelines[0]).splitlines() if pipelines else []
-
-
-DEFAULT_CONSOLE_PORT = 8484
-CONSOLE_STOP_TIMEOUT_S = 10.0
-CONSOLE_PACKAGES = ("jinja2", "starlette", "uvicorn")
 
 
 @command(

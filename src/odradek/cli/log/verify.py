@@ -43,6 +43,8 @@ _CHECKPOINTS = {
     log_directory.LOG_START_OFFSET_FILE: "log start offset",
     log_directory.CLEANER_OFFSET_FILE: "compacted up to",
 }
+COPY_BYTES = 1 << 20
+LARGEST_DELTA = 2**31 - 1
 
 
 @dataclass
@@ -295,10 +297,6 @@ def check_log_directory(path: str, checks: list[PartitionCheck], *, is_live: boo
                 text = f"{topic}-{index}: {meaning} {offset} is after the end of its log, {end_offset}"
                 findings.append(Finding(file_path, text, Remedy.ASK))
     return findings
-
-
-COPY_BYTES = 1 << 20
-LARGEST_DELTA = 2**31 - 1
 
 
 @command(

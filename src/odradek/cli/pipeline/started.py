@@ -27,6 +27,9 @@ from odradek.pipelines.operating.status import ENDED, FlowStatus, PipelineStatus
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+STOP_TIMEOUT_S = 60.0
+POLL_S = 0.1
+
 
 @command(
     examples=[
@@ -119,10 +122,6 @@ def last_line(name: str) -> str:
     """Last line of the log, for a process that ended before it had a status."""
     lines = (small_files.folder_of(name) / small_files.LOG).read_text(encoding="utf-8", errors="replace").splitlines()
     return without_prefix(lines[-1]) if lines else "it ended without output"
-
-
-STOP_TIMEOUT_S = 60.0
-POLL_S = 0.1
 
 
 def statuses(names: Iterable[str]) -> list[PipelineStatus]:
