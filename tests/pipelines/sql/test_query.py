@@ -73,7 +73,7 @@ def test_tables_have_their_joins() -> None:
         ("v", "v", Join.CROSS), ("w", "w", Join.CROSS), ("y", "y", Join.FULL),
     ]  # fmt: skip
     assert [query.text(each.span) for each in query.tables] == ["s", "p", "t", "db.u", "v", "w", "y"]
-    assert [query.text(each.on_span) for each in query.tables if each.on_span] == [
+    assert [query.text(query.span(each.on)) for each in query.tables if each.on] == [
         "x.k = p.k and left(x.k, 1) = 'a'", "true", "a.left = y.k",
     ]  # fmt: skip
     assert query.tables[2].using == ("k", "at")

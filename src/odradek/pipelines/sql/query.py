@@ -41,13 +41,7 @@ NODES = {
     "Window": "OVER", "Rollup": "ROLLUP", "Cube": "CUBE", "GroupingSets": "GROUPING SETS", "Pivot": "PIVOT",
     "WithinGroup": "WITHIN GROUP", "TableSample": "TABLESAMPLE", "IgnoreNulls": "IGNORE NULLS",
 }  # fmt: skip
-WRAPPERS = (
-    "Filter",
-    "Window",
-    "WithinGroup",
-    "IgnoreNulls",
-    "RespectNulls",
-)  # what may follow the call that is in them
+WRAPPERS = ("Filter", "Window", "WithinGroup", "IgnoreNulls", "RespectNulls")  # of a call, by what follows it
 
 
 class Join(StrEnum):
@@ -70,7 +64,6 @@ class TableRead:
     alias: str
     join: Join | None
     on: exp.Expr | None
-    on_span: Span | None
     using: tuple[str, ...]
     span: Span
 
@@ -144,9 +137,9 @@ class Query:
         except SqlError as error:
             raise SqlError(error.message, error.offset + part.start, error.hint) from error
         arguments = self.tree.args
-        self._joins: list[exp.Expr] = arguments.get("joins") or []
         from_ = arguments.get("from_")
-        self._sources = [*([] if from_ is None else [from_.this]), *(each.this for each in self._joins)]
+        joins: list[exp.Expr] = arguments.get("joins") or []
+        self._sources = [*([] if from_ is None else [(from_.this, None)]), *((each.this, each) for each in joins)]
         self._nodes = [each for each in self._own_nodes() if each is not self.tree]
         self.tables = tuple(self._read_tables())
         self.columns = tuple(columns_of(each.table) for each in self.tables)
@@ -201,24 +194,20 @@ class Query:
         return Item(_name_by_spark(tree, self.columns), self.span(tree), tree)
 
     def _read_tables(self) -> Iterator[TableRead]:
-        joins: list[exp.Expr | None] = [*self._joins]
-        for source, join in zip(self._sources, [None] * (len(self._sources) - len(joins)) + joins, strict=True):
+        for source, join in self._sources:
             if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
                 continue  # among the clauses
-            name, condition = table_name(source), None if join is None else join.args.get("on")
-            condition = None if condition is None or span_of(condition) is None else condition  # sqlglot adds ON TRUE
+            name, parts = table_name(source), source.parts
+            condition = None if join is None else join.args.get("on")
+            is_written = condition is not None and span_of(condition) is not None  # sqlglot adds ON TRUE
             yield TableRead(
                 table=self.part.renamed.get(name.lower(), name),
-                alias=source.alias or source.parts[-1].name,
+                alias=source.alias or parts[-1].name,
                 join=None if join is None else _kind_of(join),
-                on=condition,
-                on_span=None if condition is None else self.span(condition),
+                on=condition if is_written else None,
                 using=() if join is None else tuple(each.name for each in join.args.get("using") or ()),
-                span=self._names_span(source.parts),
+                span=(parts[0].meta["start"] + self.part.start, parts[-1].meta["end"] + 1 + self.part.start),
             )
-
-    def _names_span(self, names: Sequence[exp.Expr]) -> Span:
-        return names[0].meta["start"] + self.part.start, names[-1].meta["end"] + 1 + self.part.start
 
     def _read_calls(self) -> Iterator[Call]:
         calls = [each for each in self.tree.find_all(exp.Anonymous) if each.find_ancestor(exp.Hint) is None]
@@ -291,12 +280,12 @@ class Query:
             if id(node) in stars or (isinstance(node, exp.Star) and isinstance(node.parent, exp.Column)):
                 continue
             if isinstance(node, exp.Star) and _call_name(node.parent) != "count":
-                yield Reference(("*",), None, self._names_span([node]))
+                yield Reference(("*",), None, self.span(node))
             elif isinstance(node, exp.Column) and not _is_unit(node):
                 yield self._reference(node)
 
     def _reference(self, column: exp.Column) -> Reference:
-        span = self._names_span(column.parts)
+        span = self.span(column)
         names = tuple("*" if isinstance(each, exp.Star) else each.name for each in column.parts)
         is_having = self.having is not None and is_within(span, self.having)
         own = [index for index, each in enumerate(self.items) if is_within(span, each.span)]
@@ -346,7 +335,7 @@ class Query:
             yield from (CLAUSES.get(key, key.replace("_", " ").strip().upper()) for key in names)
         for node in self._nodes:
             yield from (clause for kind, clause in NODES.items() if isinstance(node, getattr(exp, kind)))
-        for source in self._sources:
+        for source, _ in self._sources:
             if isinstance(source, exp.Lateral):
                 yield "LATERAL (SELECT …)"
             elif not isinstance(source, exp.Table) or source.args.get("joins"):
@@ -355,7 +344,7 @@ class Query:
                 yield "a table function"
             elif source.alias_column_names:
                 yield "names for the columns of a table"
-        if any(each.args.get("method") for each in self._joins):
+        if any(join is not None and join.args.get("method") for _, join in self._sources):
             yield "NATURAL JOIN"
 
 
