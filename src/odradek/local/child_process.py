@@ -47,12 +47,9 @@ class ChildProcess:
     """
 
     def __init__(
-        self,
-        *,
-        on_ready: Callable[[], None] = lambda: None,
-        on_line: Callable[[str], None] = lambda _line: None,
+        self, *, on_ready: Callable[[], None] = lambda: None, on_line: Callable[[str], None] = lambda _line: None,
         on_output_end: Callable[[], None] = lambda: None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.process: subprocess.Popen[str] | None = None
         self.facts: dict[str, Any] = {}
         """The object that reports that the command is ready; empty until then."""

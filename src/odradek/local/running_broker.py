@@ -52,13 +52,9 @@ class RunningBroker:
     """
 
     def __init__(
-        self,
-        properties: Mapping[str, Property] | None = None,
-        *,
-        host: str = "127.0.0.1",
-        port: int = 0,
+        self, properties: Mapping[str, Property] | None = None, *, host: str = "127.0.0.1", port: int = 0,
         data_directory: str | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.host = host
         self.port = port
         self.ports: dict[str, int] = {}

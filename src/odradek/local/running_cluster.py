@@ -37,14 +37,9 @@ class RunningCluster:
     """
 
     def __init__(
-        self,
-        brokers: int = 3,
-        properties: Mapping[str, Property] | None = None,
-        *,
-        has_network: bool = True,
-        port: int = 0,
-        data_directory: str | None = None,
-    ) -> None:
+        self, brokers: int = 3, properties: Mapping[str, Property] | None = None, *, has_network: bool = True,
+        port: int = 0, data_directory: str | None = None,
+    ) -> None:  # fmt: skip
         self._temporary = None if data_directory is not None else tempfile.mkdtemp(prefix="odradek-cluster-")
         self._directory = data_directory or self._temporary or ""
         replicas, in_sync = min(brokers, 3), min(brokers, 2)
@@ -95,14 +90,9 @@ class RunningCluster:
         os.kill(self._broker(broker_id).pid, signal.SIGCONT)
 
     def cut(
-        self,
-        broker_id: int,
-        *,
-        peers: Collection[int] | None = None,
-        zookeeper: bool = True,
-        sending: bool = True,
+        self, broker_id: int, *, peers: Collection[int] | None = None, zookeeper: bool = True, sending: bool = True,
         receiving: bool = True,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Interrupt the traffic of a broker with `peers` (all other brokers by default) and with ZooKeeper, not with
         clients. With `sending=False` or `receiving=False` only one direction is cut. Connections stay open, and what
         was sent on them arrives after `heal`."""

@@ -34,13 +34,9 @@ class BrokerProcess:
     that of this process, each line with the broker's id."""
 
     def __init__(
-        self,
-        settings: ProcessSettings,
-        arguments: Sequence[str],
-        report: Callable[[BrokerProcess, bool], None],
-        *,
+        self, settings: ProcessSettings, arguments: Sequence[str], report: Callable[[BrokerProcess, bool], None], *,
         as_json: bool,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.settings = settings
         self.last_error = ""
         self._arguments = arguments

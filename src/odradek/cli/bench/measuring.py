@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, Message, TopicPartition
 
 from odradek.admin.cluster import Cluster, close_consumer
 from odradek.admin.records.record_reader import PartitionRange, Start, find_ranges
@@ -40,9 +40,6 @@ from odradek.conventions.figures import count_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from confluent_kafka import KafkaError, Message
-
-    from odradek.admin.cluster import Cluster
 
 CHUNK_RECORDS = 1000
 SAMPLE_EVERY_RECORDS = 100

@@ -14,7 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, cast
 
 from odradek.admin.errors import check
-from odradek.cli.bench.workload import Result, Tick
+from odradek.cli.bench.workload import ProduceWorkload, Result, Tick
 from odradek.conventions.failures import Failure
 from odradek.protocol.batch import HEADER_SIZE_BYTES, read_batch_header
 from odradek.protocol.compression import Compression
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from odradek.admin.cluster import TopicDescription
     from odradek.admin.records.record_reader import PartitionRange
-    from odradek.cli.bench.workload import ProduceWorkload
 
 CLIENT_ID = b"odradek-bench"
 CORRELATION_POSITION = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,6 @@ from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text, duration_text, percentiles, size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from odradek.admin.cluster import Cluster, TopicDescription
 
 BENCH_TOPIC = "odradek-bench"

@@ -5,7 +5,7 @@ A shell shows no errors of a completion, so every failure means that nothing is 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -17,8 +17,6 @@ from odradek.cli.framework.parameter_types import GROUP_NAME, PAIR, TEXT, TOPIC_
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from odradek.admin.cluster import Cluster
     from odradek.security.authorizer import Operation
 

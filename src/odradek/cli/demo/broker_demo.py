@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-from confluent_kafka import TopicPartition
+from confluent_kafka import Message, TopicPartition
 
 from odradek.admin.cluster import Cluster
 from odradek.admin.errors import NoSuchTopic
@@ -40,7 +40,6 @@ from odradek.examples.simulator.producer import RecordProducer, producer_setting
 from odradek.local.executable import command_name
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
     from rich.console import RenderableType
     from rich.live import Live
     from rich.text import Text

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
-from odradek.admin.cluster_state import ClusterState, MinInSync, read_state
+from odradek.admin.cluster_state import ClusterState, MinInSync, PartitionState, read_state
 from odradek.cli.demo.load import CELL_S, CELLS, GAP_S, Acknowledgements, Gap, Load, PartitionAcks, ReadBack, read_back
 from odradek.cli.demo.local_brokers import local_cluster
 from odradek.cli.framework.interrupt import stop_on_interrupt
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from odradek.admin.cluster_state import ClusterState, PartitionState
     from odradek.local.running_cluster import RunningCluster
 
 LINE_EVERY_S = 1.0

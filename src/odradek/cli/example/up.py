@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from odradek.examples.live_view.definition import ViewDefinition
-    from odradek.examples.live_view.screens import LineScreen
 
 PIPELINE, SPARK, FLOWS, OUTPUT = "definition", "Spark", "flows", "first output"
 SPARK_STARTS = "starting Spark "
