@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Source, TopicOrigin
 from odradek.pipelines.planning.plan import CANNOT_COMPUTE, OutputMode, RowSql
-from odradek.pipelines.spark.computing.counts import OBSERVED, Count, observing
+from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing
 from odradek.pipelines.spark.computing.encoding import dead_letter
 from odradek.pipelines.spark.computing.frames import (
     INTERNAL,
@@ -134,10 +134,14 @@ class Tables:
             frame, rows = as_rows(self.before_checks(table.name))
         checks = [each for each in table.checks if each.name != CANNOT_COMPUTE]
         found = judged(frame, table.name, checks, rows, table.owner.name)
-        is_sql = isinstance(made, RowSql)
-        counts = [*(refused_count(table.name, each) for each in refused if is_sql), *found.counts]
+        if isinstance(made, RowSql):
+            counts = [refused_count(table.name, each) for each in refused]
+        else:
+            is_topic = bool(refused)
+            unread = Count(Kind.REFUSED, table.name, f"count(if({rows.condition}, null, 1))")
+            counts = [Count(Kind.READ, table.name, "count(1)"), unread] if is_topic else []
         refused += [] if found.refused is None else [found.refused]
-        return Checked(frame, found, tuple(refused), tuple(counts))
+        return Checked(frame, found, tuple(refused), (*counts, *found.counts))
 
     def _of_source(self, source: Source) -> DataFrame:
         frame = self._load(source)

@@ -1,0 +1,201 @@
+"""Processes one batch of a flow as frames: reads it once, caches it, counts, and writes to all ends."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from odradek.pipelines.definition.model import Source, TableTarget, TopicOrigin, TopicTarget
+from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
+from odradek.pipelines.spark.computing.counts import BatchReport, Count, Kind, total, violations, written
+from odradek.pipelines.spark.computing.encoding import Encoded, dead_letter, topic_record
+from odradek.pipelines.spark.computing.frames import is_divided
+from odradek.pipelines.spark.computing.row_errors import refused_count
+from odradek.pipelines.spark.computing.row_program import records_of_column
+from odradek.pipelines.spark.computing.tables import Tables, as_rows
+from odradek.pipelines.spark.expectations import ExpectationFailed, as_expectation_failures
+from odradek.pipelines.spark.reading.records import decoded
+from odradek.pipelines.spark.reading.table_copies import BatchSources
+from odradek.pipelines.spark.sessions.failures import STOPS
+from odradek.pipelines.spark.writing.delivery import origin_split
+from odradek.pipelines.spark.writing.kafka_records import producer_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from odradek.pipelines.planning.plan import Check, End, Flow, Plan
+    from odradek.pipelines.spark.computing.counts import Violations
+    from odradek.pipelines.spark.computing.rows import Frame
+    from odradek.pipelines.spark.writing.kafka_records import Producer
+
+    Counted = tuple[DataFrame, Sequence[Count]]
+    Records = list[tuple[Producer, DataFrame]]
+
+
+class Write(Protocol):
+    """Writes the rows of tables and the records of a batch; adds the rows of tables to `rows`, by end."""
+
+    def __call__(self, tables: Tables, records: Records, rows: Counter[str]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedEnd:
+    """The records of a topic's end, as a column of a frame."""
+
+    end: End
+    frame: Frame
+    encoded: Encoded
+    counts: tuple[Count, ...]
+
+
+class FanOut:
+    """Processes the batches of a flow; `load` reads static sources, with the batch's session."""
+
+    def __init__(self, plan: Plan, flow: Flow, load: Callable[[SparkSession, Source], DataFrame]) -> None:
+        self._plan, self._flow, self._load = plan, flow, load
+        self._steps = {each.name: each.owner.name for each in plan.tables.values()}
+        in_batch = [each for each in plan.tables.values() if each.name in {flow.root, *flow.after}]
+        self._owned = [each.name for each in plan.tables.values() if each.name in flow.owned]
+        stopping = {each.name for each in plan.tables.values() if _stops(each.checks)}
+        self._counted = [*self._owned, *(each.name for each in in_batch if each.name in stopping - flow.owned)]
+        self._is_checked_before = not stopping.isdisjoint(plan.upstream(flow.root)[:-1])
+        source = plan.table(flow.root).made_by
+        self._topic = source if isinstance(source, Source) and isinstance(source.origin, TopicOrigin) else None
+
+    def __call__(self, batch: DataFrame, number: int, write: Write) -> BatchReport:
+        """Processes a batch of the root's rows."""
+        session, root = batch.sparkSession, self._flow.root
+        static = BatchSources(session, self._plan.pipeline.directory, lambda source: self._load(session, source))
+        frame = (batch if self._topic is None else decoded(batch, self._topic)).persist()
+        tables = Tables(session, self._plan, static.read, self._flow.mode)
+        give = tables.give_before_checks if self._topic is None else tables.give_decoded
+        give(root, frame)
+        try:
+            with as_expectation_failures():
+                if self._is_checked_before:
+                    frame.count()  # its plan raises for a row that must not be there
+                return self._process(tables, number, write, is_whole=False)
+        finally:
+            frame.unpersist()
+            static.unpersist()
+
+    def whole(self, session: SparkSession, load: Callable[[Source], DataFrame], write: Write) -> BatchReport:
+        """Processes all rows as one batch."""
+        static = BatchSources(session, self._plan.pipeline.directory, load)
+        frames: list[DataFrame] = []
+
+        def read(source: Source) -> DataFrame:
+            return load(source) if isinstance(source.origin, TopicOrigin) else static.read(source)
+
+        tables = Tables(session, self._plan, read, self._flow.mode)
+        for name in self._owned:
+            source = self._plan.table(name).made_by
+            if isinstance(source, Source) and isinstance(source.origin, TopicOrigin):
+                frames.append(tables.decoded(name).persist())
+                tables.give_decoded(name, frames[-1])
+        try:
+            with as_expectation_failures():
+                return self._process(tables, 0, write, is_whole=True)
+        finally:
+            for each in frames:
+                each.unpersist()
+            static.unpersist()
+
+    def _process(self, tables: Tables, number: int, write: Write, *, is_whole: bool) -> BatchReport:
+        """Counts, and writes all outputs. Rows of tables are counted when they are written; a run over all rows would
+        compute those of the other ends twice."""
+        began_at, names = time.perf_counter(), self._steps
+        ends = [self._encoded(tables, each) for each in self._flow.ends if isinstance(each.target, TopicTarget)]
+        found = map(tables.checked, self._counted)
+        checked = [(each.frame.frame, each.counts) for each in found if each.counts]
+        counts = [count for _, own in checked for count in own]
+        observed = collected(checked)
+        unmet = violations(counts, observed, names)
+        refuse_stopped(unmet)
+        parts: list[Counted] = [
+            (each.frame.frame, each.counts) for each in ends if not is_whole or each.encoded.refused
+        ]
+        if not is_whole:
+            others = (each for each in self._flow.ends if not isinstance(each.target, TopicTarget | TableTarget))
+            parts += [(tables.rows(each.input), [Count(Kind.WRITTEN, each.name, "count(1)")]) for each in others]
+        observed |= collected(parts)
+        every = [*counts, *(count for _, own in parts for count in own)]
+        rows = Counter(written(every, observed))
+        write(tables, [*map(self._records, ends), *self._letters(tables, ends, every, observed)], rows)
+        owned = [each for each in every if each.of in self._flow.owned or each.kind is Kind.UNMET]
+        return BatchReport(
+            self._flow.name, number, total(Kind.READ, owned, observed), total(Kind.REFUSED, owned, observed) or 0,
+            violations(owned, observed, names), time.perf_counter() - began_at, dict(rows),
+        )  # fmt: skip
+
+    def _encoded(self, tables: Tables, end: End) -> EncodedEnd:
+        assert isinstance(end.target, TopicTarget)
+        frame, rows = as_rows(tables.rows(end.input))
+        encoded = topic_record(frame, self._plan.pipeline, end.name, end.target, rows)
+        counts = [Count(Kind.WRITTEN, end.name, encoded.rows.count())]
+        counts += [] if encoded.refused is None else [refused_count(end.name, encoded.refused)]
+        return EncodedEnd(end, frame, encoded, tuple(counts))
+
+    def _records(self, each: EncodedEnd) -> tuple[Producer, DataFrame]:
+        pipeline, target = self._plan.pipeline, each.end.target
+        assert isinstance(target, TopicTarget)
+        column = each.frame.add("__written", f"array({each.encoded.records})")
+        frame = each.frame.frame
+        if pipeline.delivery is Delivery.EXACTLY_ONCE and is_divided(frame):
+            frame = frame.select("*", origin_split())
+        return producer_of(pipeline, target), records_of_column(frame, column)
+
+    def _letters(
+        self, tables: Tables, ends: Sequence[EncodedEnd], counts: Sequence[Count], observed: Mapping[str, int]
+    ) -> Records:
+        """The dead letters of tables and ends with refused rows; no job is run for those without."""
+        pipeline = self._plan.pipeline
+        if pipeline.dead_letters is None:
+            return []
+        kinds = {Kind.REFUSED, Kind.UNMET}
+        refusing = {
+            each.of for each in counts if each.kind in kinds and observed.get(each.name) and _is_quarantining(each)
+        }
+        found = [tables.letters(name) for name in self._owned if name in refusing]
+        for each in ends:
+            refused = each.encoded.refused
+            if refused is not None and each.end.name in refusing:
+                letter = dead_letter(each.frame, pipeline, each.end.name, refused)
+                column = each.frame.add("__letters", f"array({letter.records})")
+                found.append(records_of_column(each.frame.frame, column))
+        return [(producer_of(pipeline), frame) for frame in found]
+
+
+def _stops(checks: Sequence[Check]) -> bool:
+    return any(each.otherwise is Otherwise.FAIL for each in checks)
+
+
+def _is_quarantining(count: Count) -> bool:
+    return count.check is None or count.check.otherwise is Otherwise.QUARANTINE
+
+
+def collected(parts: Sequence[Counted]) -> dict[str, int]:
+    """The counts by name, computed in one job."""
+    frames = []
+    for frame, counts in parts:
+        names, numbers = [F.lit(each.name) for each in counts], [F.expr(each.aggregate) for each in counts]
+        frames.append(frame.agg(F.map_from_arrays(F.array(*names), F.array(*numbers)).alias("counts")))
+    if not frames:
+        return {}
+    found = functools.reduce(DataFrame.unionAll, frames).collect()
+    return {name: rows for row in found for name, rows in row["counts"].items()}
+
+
+def refuse_stopped(unmet: Sequence[Violations]) -> None:
+    for each in unmet:
+        if each.otherwise is Otherwise.FAIL and each.rows:
+            count = f"{each.rows} rows do" if each.rows > 1 else "a row does"
+            raise ExpectationFailed(f"step '{each.step}': {count} not meet '{each.expectation}', {STOPS}")
