@@ -359,6 +359,7 @@ def test_where_behind_an_outer_join_is_no_condition_of_the_join() -> None:
             "count(",
             "count(DISTINCT struct(n, at))",
         ),
+        ("select count(distinct *) from s group by k", "count(DISTINCT *)", "count(", "count(DISTINCT struct(*))"),
         ("select k, sum(distinct n) from s group by k", "sum(DISTINCT n)", "sum(", "deduplicate: {key: [the columns"),
         (
             "select count(*) from s group by window(at, '1 day'), session_window(at, '1 hour')",

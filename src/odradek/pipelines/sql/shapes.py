@@ -9,7 +9,7 @@ from odradek.pipelines.sql.functions import Kind, kind_of
 from odradek.pipelines.sql.joins import Pairs, pairs_of
 from odradek.pipelines.sql.query import Join, Query, Reference, is_within
 from odradek.pipelines.sql.splicing import with_paths
-from odradek.pipelines.sql.text import WINDOWS, Span, exp, span_of, tables_of, tokens_of
+from odradek.pipelines.sql.text import WINDOWS, Span, exp, tables_of, tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -141,7 +141,7 @@ class _Reading:
             if kind != "(SELECT …)"
             else f"a step for its value, and a join: {{stream: …, on: [k], within: 1 hour}} with {stream}"
         )
-        return Refused(f"{kind} of the stream '{stream}'", _span_of_tree(self._query, tree), advice)
+        return Refused(f"{kind} of the stream '{stream}'", self._query.span(tree), advice)
 
     def _rows(self) -> Rows:
         query, stream = self._query, self._streams[0]
@@ -170,8 +170,8 @@ class _Reading:
             span = _span_of_word(query, "GROUP" if query.group else "SELECT")
             return Refused("a join and groups in one SELECT", span, "… FROM (SELECT … FROM a JOIN b …) GROUP BY …")
         for call in self._aggregates:
-            if call.is_distinct and (call.name != "count" or len(call.arguments) > 1):
-                columns = ", ".join(query.text(each) for each in call.arguments)
+            columns = ", ".join(query.text(each) for each in call.arguments)
+            if call.is_distinct and (call.name != "count" or len(call.arguments) > 1 or columns.endswith("*")):
                 advice = (
                     f"count(DISTINCT struct({columns}))"
                     if call.name == "count"
@@ -261,13 +261,6 @@ def _span_of_word(query: Query, word: str) -> Span:
     found = [each for start in (word, "FROM") for each in tokens if each.text.upper().startswith(start)]
     start = query.part.start
     return found[0].start + start, found[0].end + start
-
-
-def _span_of_tree(query: Query, tree: exp.Expr) -> Span:
-    found = span_of(tree)
-    return (
-        _span_of_word(query, "SELECT") if found is None else (found[0] + query.part.start, found[1] + query.part.start)
-    )
 
 
 def _unique(names: Iterable[str]) -> tuple[str, ...]:
