@@ -41,6 +41,19 @@ def test_what_refuses_rows_has_a_flow_without_ends_if_no_other_has_its_rows() ->
     assert flows["hours"].counted == {"orders"}  # there is no topic for dead letters
 
 
+def test_what_implicit_checks_refuse_is_counted_by_the_flow_behind_it() -> None:
+    steps = """
+steps:
+  doubled: {sql: "select customer, amount * 2 as twice, at from orders"}
+  hours: {from: doubled, aggregate: {total: sum(twice)}, window: {column: at, size: 1 hour}}
+"""
+    end = "sinks: {hours: {from: hours, topic: hours}}\n"
+    (flow,) = flows_of(end, steps).values()
+    assert flow.counted == {"orders", "doubled"}
+    with_letters = flows_of(end + "dead_letters: refused\n", steps)
+    assert with_letters["orders"].owned == {"orders", "doubled"}
+
+
 def test_current_groups_have_a_flow_of_their_own() -> None:
     ends = "sinks: {hours: {from: hours, topic: hours}}\nviews: {hours: {from: hours, key: [customer, window_end]}}\n"
     flows = flows_of(ends)

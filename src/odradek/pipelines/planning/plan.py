@@ -195,7 +195,7 @@ class Flow:
     after: tuple[str, ...] = ()
     ends: tuple[End, ...] = ()
     owned: frozenset[str] = frozenset()  # tables whose refused rows it counts and writes
-    counted: frozenset[str] = frozenset()  # sources whose refused records it counts only
+    counted: frozenset[str] = frozenset()  # tables before its root whose refused rows it counts only
     files: End | None = None  # written by Spark's file sink, without batches
     uses_state_trigger: bool = False
     is_row_program: bool = False

@@ -79,12 +79,13 @@ def _keeps_state(table: Table) -> bool:
 def _assign_owners(plan: Plan, flows: dict[str, Flow]) -> None:
     """Gives each table that may refuse rows to one flow.
 
-    Without a topic for dead letters, records that cannot be parsed are only counted: if no flow has them in its
-    batches, a query that reads the source counts them, which saves a flow that would read it again."""
+    Without a topic for dead letters, records that cannot be parsed and rows that implicit checks refuse are only
+    counted: if no flow has them in its batches, one whose root is behind them counts them, which saves a flow that
+    would read the source again."""
     for table in _refusing(plan):
         owner = next((each for each in flows.values() if _is_in_batch(each, table.name)), None)
         reader = next((each for each in flows.values() if table.name in plan.upstream(each.root)), None)
-        is_counted = isinstance(table.made_by, Source) and plan.pipeline.dead_letters is None
+        is_counted = plan.pipeline.dead_letters is None and all(each.is_implicit for each in table.checks)
         if owner is None and reader is not None and is_counted:
             flows[reader.name] = replace(reader, counted=reader.counted | {table.name})
             continue
