@@ -58,14 +58,12 @@ def test_python_declares_the_same() -> None:
         ("table: t, key: id, changes: {key: id, sequence: at}", "sink 'o' has key, and its changes decide"),
         ("table: t, mode: append, changes: {key: id, sequence: at}", "sink 'o' has mode, and its changes decide"),
         ("table: t, changes: {key: id, sequence: at, history: true, remember: 1 day}", "which keeps deletions"),
-        ("topic: t, changes: {key: id, sequence: at}", "changes of sink 'o' applies to table or lakehouse"),
-        ("table: t, url: 'mysql://h/d', changes: {key: id, sequence: at}", "changes of 'o' cannot be applied to mysql"),
+        ("topic: t, changes: {key: id, sequence: at}", "changes of sink 'o' applies to table, not to topic"),
         (DELTA + ", mode: merge}", "has mode: merge but no key"),
         (DELTA + ", mode: append, key: id}", "has a key, and its rows are appended"),
-        (DELTA + ", key: id}, changes: {key: id, sequence: at}", "has key, and its changes decide"),
+        (DELTA + "}, changes: {key: id, sequence: at}", "changes of sink 'o' applies to table, not to lakehouse"),
         (DELTA + ", key: nope}", "key of sink 'o' names the column 'nope'"),
         (DELTA + ", partition_by: nope}", "partition_by of sink 'o' names the column 'nope'"),
-        (DELTA + "}, changes: {key: id, sequence: at, remember: 1 day}", "the deletions of lakehouse tables are kept"),
         ("lakehouse: {path: t}", "lakehouse of sink 'o' has no format"),
         ("lakehouse: {format: delta}", "lakehouse of sink 'o' has none of table, path"),
         ("lakehouse: {format: iceberg, path: t}", "Iceberg tables are found by their name in a catalog"),
@@ -97,13 +95,12 @@ def test_lakehouse_tables() -> None:
 sinks:
   a: {{from: rigs, {DELTA}, partition_by: [id]}}}}
   m: {{from: rigs, lakehouse: {{format: delta, table: db.m, key: [id]}}}}
-  c: {{from: rigs, {DELTA}}}, changes: {{key: id, sequence: at}}}}
 """
     )
     assert definition.pipeline is not None, definition.problems
-    appended, merged, changed = definition.pipeline.sinks
+    appended, merged = definition.pipeline.sinks
     assert appended.target == LakehouseTarget(LakehouseFormat.DELTA, path="lake/t", partition_by=("id",))
-    assert [each.mode for each in (appended, merged, changed)] == [SinkMode.APPEND, SinkMode.UPSERT, SinkMode.APPEND]
+    assert [each.mode for each in (appended, merged)] == [SinkMode.APPEND, SinkMode.UPSERT]
     assert merged.target == LakehouseTarget(LakehouseFormat.DELTA, table="db.m", key=("id",))
 
 

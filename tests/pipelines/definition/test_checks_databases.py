@@ -21,7 +21,7 @@ def reported(folder: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "url", ["sqlite:///w.db", "postgresql://u:p@h/d", "postgresql+psycopg://h/d", "postgres://h/d", "duckdb:///w.db"]
+    "url", ["sqlite:///w.db", "postgresql://u:p@h/d", "postgresql+psycopg://h/d", "postgres://h/d"]
 )
 def test_urls_that_may_be_right_are_left_alone(tmp_path: Path, url: str) -> None:
     assert reported(tmp_path, f"warehouse: {url}\n{SOURCE}{VIEW}") == ""
@@ -33,6 +33,7 @@ def test_urls_that_may_be_right_are_left_alone(tmp_path: Path, url: str) -> None
         ("w.db", "the warehouse 'w.db' is not a URL; write sqlite:///file.db"),
         ("sqllite:///w.db", "did you mean 'sqlite'?"),
         ("postgress://h/d", "did you mean 'postgres'?"),
+        ("mysql://h/d", "the warehouse is of the kind 'mysql', and tables and views are in SQLite or PostgreSQL"),
         ("jdbc:postgresql://h/d", "the warehouse is a JDBC URL; tables and views take SQLAlchemy URLs"),
     ],
 )
@@ -62,7 +63,7 @@ def test_decimals_that_sqlite_takes_for_equal_are_reported(tmp_path: Path, end: 
 
 
 def test_the_keys_of_lakehouse_tables_are_not_those_of_sqlite(tmp_path: Path) -> None:
-    sink = "sinks: {o: {from: s, lakehouse: {format: delta, path: x}, changes: {key: [long], sequence: id}}}\n"
+    sink = "sinks: {o: {from: s, lakehouse: {format: delta, path: x, key: [long]}}}\n"
     assert "SQLite" not in reported(tmp_path, DECIMALS + sink)
 
 

@@ -185,7 +185,6 @@ class ColumnChecker:
             self._columns(
                 target.partition_by, columns, f"partition_by of {what}", self._below(sink, "lakehouse/partition_by")
             )
-            self._changes(target.changes, columns, sink, what)
         elif isinstance(target, FilesTarget):
             self._columns(
                 target.partition_by, columns, f"partition_by of {what}", self._below(sink, "files/partition_by")

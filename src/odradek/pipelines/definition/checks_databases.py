@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.definition.table_columns import Columns
 
-# SQLAlchemy accepts more; a URL of another kind is an error only if it looks like a misspelling of one of these.
-CHANGES_KINDS = ("sqlite", "postgresql", "postgres")
-KINDS = ("sqlite", "postgresql", "postgres", "mysql", "mariadb", "oracle", "mssql")
+KINDS = ("sqlite", "postgresql", "postgres")
 SQLITE_DIGITS = 15  # of a decimal, which SQLite stores as a floating-point number
 TIMES = (Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ"))
 FORMS = "sqlite:///file.db, or postgresql://user:password@host/name"
@@ -46,8 +44,6 @@ def check_databases(pipeline: Pipeline, known: Mapping[str, Columns | None], pro
             check_url(view.url, f"url of view '{view.name}'", place_of(view, "url"), problems)
     ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
     for end in ends:
-        if changes_of(end) is not None:
-            check_transactions(end, pipeline, problems)
         columns = lookup(known, end.input)
         if columns is not None and database_kind(end, pipeline) == "sqlite":
             check_decimals(end, columns, problems)
@@ -63,19 +59,6 @@ def check_databases(pipeline: Pipeline, known: Mapping[str, Columns | None], pro
                 f"url of source '{source.name}' is not a JDBC URL{start}",
                 "write jdbc:postgresql://host/name, jdbc:sqlite:file.db, or another URL that starts with jdbc:",
             )
-
-
-def check_transactions(end: Sink | View, pipeline: Pipeline, problems: Problems) -> None:
-    """Checks that change data is applied by a database whose SQL is known to do it."""
-    if isinstance(end, Sink) and not isinstance(end.target, TableTarget):
-        return
-    kind = database_kind(end, pipeline)
-    if kind in KINDS and kind not in CHANGES_KINDS:
-        problems.error(
-            place_of(end, "changes"),
-            f"changes of '{end.name}' cannot be applied to {kind}",
-            "use SQLite or PostgreSQL: url: postgresql://user:password@host/name",
-        )
 
 
 def database_kind(end: Sink | View, pipeline: Pipeline) -> str:
@@ -157,5 +140,8 @@ def check_url(url: str, what: str, place: Place, problems: Problems) -> None:
         problems.error(place, f"{what} is a JDBC URL", f"tables and views take SQLAlchemy URLs: {FORMS}")
     elif "://" not in url:
         problems.error(place, f"{what} '{url}' is not a URL", f"write {FORMS}")
-    elif kind not in KINDS and nearest(kind, KINDS) is not None:
-        problems.error(place, f"{what} is of the unknown kind '{kind}'", f"did you mean '{nearest(kind, KINDS)}'?")
+    elif kind not in KINDS:
+        meant = nearest(kind, KINDS)
+        hint = f"write {FORMS}; for another database use Spark's format: spark: {{format: jdbc, options: …}}"
+        message = f"{what} is of the kind '{kind}', and tables and views are in SQLite or PostgreSQL"
+        problems.error(place, message, hint if meant is None else f"did you mean '{meant}'?")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import (
     Changes,
-    LakehouseTarget,
     RunningAggregate,
     Sink,
     Source,
@@ -51,7 +50,7 @@ def expressions_of(thing: Source | Step | Sink | View) -> list[str]:
             return [] if content.deletes is None else [content.deletes]
         return [each.expression for each in content.aggregates] if isinstance(content, RunningAggregate) else []
     target = thing.target
-    if isinstance(target, TableTarget | LakehouseTarget):
+    if isinstance(target, TableTarget):
         return [] if target.changes is None or target.changes.deletes is None else [target.changes.deletes]
     if not isinstance(target, TopicTarget):
         return []

@@ -277,7 +277,7 @@ SINK = Key("sinks", Kind.NAMED, "Outputs by name.", keys=(
     Key("url", Kind.URL, "SQLAlchemy URL of the table's database, if not the warehouse.", owners=("table",)),
     Key("order_by", Kind.NAMES, "Column, or several: a row does not replace one with a greater value.",
         owners=("table",)),
-    replace(CHANGES, owners=("table", "lakehouse")),
+    replace(CHANGES, owners=("table",)),
 ), one_of=("topic", "files", "table", "lakehouse", "spark", "console", "python"),
     hint="for example topic: name")  # fmt: skip
 

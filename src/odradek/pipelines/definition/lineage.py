@@ -159,9 +159,7 @@ def sink_detail(sink: Sink) -> str:
     if isinstance(target, TableTarget):
         return f"table {target.table}" + ("" if target.changes is None else f", {changes_detail(target.changes)}")
     if isinstance(target, LakehouseTarget):
-        return f"{target.format} {target.name}" + (
-            "" if target.changes is None else f", {changes_detail(target.changes)}"
-        )
+        return f"{target.format} {target.name}"
     if isinstance(target, SparkTarget):
         return f"spark {target.format}"
     return "console" if isinstance(target, ConsoleTarget) else f"python {target.function}"

@@ -249,7 +249,6 @@ class LakehouseTarget:
     path: str | None = None
     key: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
-    changes: Changes | None = None
 
     @property
     def name(self) -> str:

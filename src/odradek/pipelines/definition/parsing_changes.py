@@ -1,11 +1,11 @@
-"""`changes:` of a table, a view or a lakehouse table: change data that is applied in order."""
+"""`changes:` of a table or a view: change data that is applied in order."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.fields import Fields
-from odradek.pipelines.definition.model import Changes, LakehouseTarget, Sink, TableTarget
+from odradek.pipelines.definition.model import Changes, Sink, TableTarget
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import View
@@ -53,5 +53,5 @@ def refuse_beside_changes(fields: Fields) -> None:
 def changes_of(end: Sink | View) -> Changes | None:
     """The change data of a sink or view, if it applies any."""
     if isinstance(end, Sink):
-        return end.target.changes if isinstance(end.target, TableTarget | LakehouseTarget) else None
+        return end.target.changes if isinstance(end.target, TableTarget) else None
     return end.content if isinstance(end.content, Changes) else None

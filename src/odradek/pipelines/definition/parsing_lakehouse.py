@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from odradek.pipelines.definition.fields import Fields
 from odradek.pipelines.definition.model import LakehouseTarget
-from odradek.pipelines.definition.parsing_changes import parse_changes, refuse_beside_changes
 from odradek.pipelines.definition.vocabulary import LakehouseFormat, LakehouseMode
 
 LAKEHOUSE_KEYS = ("format", "table", "path", "key", "mode", "partition_by")
@@ -21,16 +20,7 @@ def lakehouse_target(fields: Fields) -> LakehouseTarget | None:
     table, path = inner.text("table"), inner.text("path")
     key, partition_by = inner.words("key"), inner.words("partition_by")
     mode = inner.choice("mode", LakehouseMode, LakehouseMode.MERGE if key else LakehouseMode.APPEND)
-    changes = parse_changes(fields)
-    if changes is not None and changes.remember is not None:
-        fields.problems.error(
-            fields.place_of("changes"),
-            f"changes of {fields.what} has remember, and the deletions of lakehouse tables are kept",
-            "remove remember, and delete old rows of the table of deletions yourself",
-        )
-    if "changes" in fields:
-        refuse_beside_changes(inner)
-    elif mode is LakehouseMode.MERGE and not key:
+    if mode is LakehouseMode.MERGE and not key:
         inner.problems.error(inner.place, f"{inner.what} has mode: merge but no key", "name the key columns: key: [id]")
     elif mode is LakehouseMode.APPEND and key:
         inner.problems.error(
@@ -42,4 +32,4 @@ def lakehouse_target(fields: Fields) -> LakehouseTarget | None:
             f"{inner.what} has a path, and Iceberg tables are found by their name in a catalog",
             "write table: catalog.schema.name, and set the catalog under spark: of the pipeline",
         )
-    return None if where is None else LakehouseTarget(name, table, path, key, partition_by, changes)
+    return None if where is None else LakehouseTarget(name, table, path, key, partition_by)

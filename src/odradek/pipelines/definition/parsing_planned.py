@@ -414,14 +414,7 @@ def lakehouse_target(found: Values) -> LakehouseTarget | None:
     inner: Values = found["lakehouse"]
     key = inner["key"] or ()
     mode = inner["mode"] or (LakehouseMode.MERGE if key else LakehouseMode.APPEND)
-    changes = changes_of(found)
-    if changes is not None and changes.remember is not None:
-        message = f"changes of {found.what} has remember, and the deletions of lakehouse tables are kept"
-        hint = "remove remember, and delete old rows of the table of deletions yourself"
-        found.problems.error(found.place_of("changes"), message, hint)
-    if "changes" in found:
-        refuse_beside_changes(inner)
-    elif mode is LakehouseMode.MERGE and not key:
+    if mode is LakehouseMode.MERGE and not key:
         inner.problems.error(inner.place, f"{inner.what} has mode: merge but no key", "name the key columns: key: [id]")
     elif mode is LakehouseMode.APPEND and key:
         inner.error("key", f"{inner.what} has a key, and its rows are appended", "remove key, or mode: append")
@@ -431,7 +424,7 @@ def lakehouse_target(found: Values) -> LakehouseTarget | None:
         inner.error("path", message, hint)
     if not inner.is_whole:
         return None
-    return LakehouseTarget(inner["format"], inner["table"], inner["path"], key, inner["partition_by"], changes)
+    return LakehouseTarget(inner["format"], inner["table"], inner["path"], key, inner["partition_by"])
 
 
 def console_target(found: Values) -> ConsoleTarget:

@@ -39,7 +39,7 @@ BELONGS_TO = {
     "deletes": ("topic",),
     "url": ("table",),
     "order_by": ("table",),
-    "changes": ("table", "lakehouse"),
+    "changes": ("table",),
 }
 
 

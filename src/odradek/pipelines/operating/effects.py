@@ -44,8 +44,7 @@ def sink_effect(sink: Sink, is_whole: bool) -> str:
         case TopicTarget(topic=topic):
             return f"topic {topic}: replayed records are written again, with the same odradek-id"
         case LakehouseTarget() as target:
-            effect = CHANGES if target.changes is not None else REPLACED if target.key else APPENDED
-            return f"{target.format} table {target.name}: {effect}"
+            return f"{target.format} table {target.name}: {REPLACED if target.key else APPENDED}"
         case TableTarget() as target if target.changes is not None or sink.mode is not SinkMode.UPSERT:
             return f"table {target.table}: {APPENDED if target.changes is None else CHANGES}"
         case TableTarget() as target:

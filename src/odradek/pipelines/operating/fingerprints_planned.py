@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.definition.model import FilesTarget, LakehouseTarget, Source, TableTarget, TopicOrigin
+from odradek.pipelines.definition.model import FilesTarget, Source, TableTarget, TopicOrigin
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, KeyedState, StreamJoin
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.planning.plan import GroupSql, PairSql
@@ -169,7 +169,7 @@ def _end_facts(end: End) -> dict[str, str]:
     if isinstance(target, FilesTarget):
         by = f" by {', '.join(target.partition_by)}" if target.partition_by else ""
         return {"files": f"{target.format} in {target.path}{by}"}
-    changes = target.changes if isinstance(target, TableTarget | LakehouseTarget) else None
+    changes = target.changes if isinstance(target, TableTarget) else None
     if changes is None:
         return {}
     kind = "history" if changes.keeps_history else "current rows"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import LakehouseTarget, Source, TableTarget, TopicTarget
+from odradek.pipelines.definition.model import Source, TableTarget, TopicTarget
 from odradek.pipelines.definition.operations import (
     Aggregation,
     Deduplication,
@@ -177,7 +177,7 @@ def of_end(plan: Plan, end: End) -> list[Construct]:
     if end.mode is EndMode.UPDATE:
         return [Construct.UPDATE]
     if end.mode is EndMode.CHANGES:
-        changes = target.changes if isinstance(target, TableTarget | LakehouseTarget) else None
+        changes = target.changes if isinstance(target, TableTarget) else None
         return [Construct.HISTORY if changes is not None and changes.keeps_history else Construct.CHANGES]
     if end.mode is EndMode.KEYED and path.groups is not None:
         return [Construct.KEYED_CURRENT if path.can_change else Construct.KEYED_FINAL]

@@ -243,7 +243,7 @@ def _sink_ends(pipeline: Pipeline, maker: _Maker) -> Iterator[End]:
         mode = SINK_MODES[sink.mode]
         key: tuple[str, ...] = ()
         order_by: tuple[str, ...] = ()
-        if isinstance(target, TableTarget | LakehouseTarget) and target.changes is not None:
+        if isinstance(target, TableTarget) and target.changes is not None:
             mode, key, order_by = EndMode.CHANGES, target.changes.key, (target.changes.sequence,)
         elif isinstance(target, TableTarget):
             key, order_by = target.key, target.order_by

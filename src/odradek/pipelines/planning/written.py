@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import LakehouseTarget, Source, Step, TableTarget, TopicTarget
+from odradek.pipelines.definition.model import Source, Step, TableTarget, TopicTarget
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, Sql, StreamJoin
 from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql, place_of
@@ -130,6 +130,6 @@ def _of_end(end: End) -> Iterator[tuple[str, Place]]:
         yield from ((text, place_of(end, key)) for key, text in named if text is not None)
         yield from ((text, place_of(end, "value", text)) for text in target.value)
         yield from ((each.expression, each.expression_place) for each in target.headers)
-    if isinstance(target, TableTarget | LakehouseTarget) and target.changes is not None:
+    if isinstance(target, TableTarget) and target.changes is not None:
         deletes = target.changes.deletes
         yield from [] if deletes is None else [(deletes, place_of(end, "changes", "deletes"))]

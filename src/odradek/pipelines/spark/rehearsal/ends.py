@@ -78,7 +78,7 @@ def local_sink(sink: Sink, folder: Path) -> Sink:
         url = None if target.url is None else database_in(folder, hashlib.sha256(target.url.encode()).hexdigest()[:16])
         return replace(sink, target=replace(target, url=url))
     if isinstance(target, LakehouseTarget):
-        return replace(sink, target=TableTarget(f"lakehouse {sink.name}", target.key, changes=target.changes))
+        return replace(sink, target=TableTarget(f"lakehouse {sink.name}", target.key))
     return replace(sink, target=TopicTarget(sink.name))
 
 

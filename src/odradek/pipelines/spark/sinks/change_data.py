@@ -87,10 +87,7 @@ def deletion_columns(change: ChangeData) -> list[sa.Column[Any]]:
 
 
 def columns_of(fields: Iterable[T.StructField], key: tuple[str, ...]) -> list[sa.Column[Any]]:
-    return [
-        sa.Column(each.name, column_type(each.dataType, each.name in key), primary_key=each.name in key)
-        for each in fields
-    ]
+    return [sa.Column(each.name, column_type(each.dataType), primary_key=each.name in key) for each in fields]
 
 
 def apply_change_data(connection: Connection, table: sa.Table, deletions: sa.Table, change: ChangeData) -> None:

@@ -13,12 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def column_type(kind: T.DataType, is_key: bool) -> Any:
+def column_type(kind: T.DataType) -> Any:
     """The SQL type of a Spark type; types without an equivalent are stored as JSON."""
     if isinstance(kind, T.DecimalType):
         return sa.Numeric(kind.precision, kind.scale)
-    if isinstance(kind, T.StringType):
-        return sa.Text().with_variant(sa.String(255), "mysql", "mariadb", "oracle", "mssql") if is_key else sa.Text()
     simple: tuple[tuple[type[T.DataType], Any], ...] = (
         (T.BooleanType, sa.Boolean()),
         (T.LongType, sa.BigInteger()),

@@ -1,9 +1,7 @@
 """Writes a batch to a Delta or Iceberg table, once.
 
 The commit of a batch contains its number. Delta compares it itself (`txnAppId` and `txnVersion`), Iceberg has it as a
-property of the snapshot, which is read before the write. A table of change data is two tables: that of the rows, and
-that of the deletions. Each is written once by the same rule, deletions first, and the rows are computed from what both
-contain, so that a batch that was written to one of them only is completed by its replay.
+property of the snapshot, which is read before the write.
 """
 
 from __future__ import annotations
@@ -12,24 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import LakehouseTarget, LatestRows
 from odradek.pipelines.definition.vocabulary import LakehouseFormat, SinkMode
-from odradek.pipelines.spark.change_data import changes_in
 from odradek.pipelines.spark.hidden_columns import quoted, visible_columns
-from odradek.pipelines.spark.sinks.lakehouse_changes import (
-    changed_history,
-    deletions_merge,
-    deletions_of,
-    history_merge,
-    history_schema,
-    row_changes,
-    rows_merge,
-    rows_schema,
-    upsert_merge,
-)
 from odradek.pipelines.spark.views import latest_rows
 
 if TYPE_CHECKING:
@@ -37,11 +22,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from odradek.pipelines.definition.model import Changes, Pipeline, Sink
+    from odradek.pipelines.definition.model import Pipeline, Sink
     from odradek.pipelines.spark.sinks.batches import RowsByName
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 
-DELETIONS = "_deletions"  # after the name or the folder of a table of change data
 RECENT_COMMITS = 20
 DELTA_APP, DELTA_VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
 DELTA_NOTE = "spark.databricks.delta.commitInfo.userMetadata"
@@ -106,10 +90,6 @@ def write_lakehouse(
     frame = tables.rows(sink.input)
     table = table_of(frame.sparkSession, target, pipeline)
     writing = Writing(table, f"{'' if batch is None else batch.query}/{sink.name}", batch, view_name(sink))
-    if target.changes is not None:
-        deletions = table_of(frame.sparkSession, target, pipeline, DELETIONS)
-        write_changes(writing, deletions, frame, target.changes, target.partition_by)
-        return
     names = visible_columns(frame, target.partition_by)
     rows = frame.select(*map(quoted, names))
     if sink.mode is not SinkMode.UPSERT:
@@ -122,38 +102,21 @@ def write_lakehouse(
     writing.run(latest, upsert_merge(table.sql_name, writing.view, target.key, latest.columns))
 
 
-def write_changes(
-    writing: Writing, deletions: Table, frame: DataFrame, changes: Changes, partition_by: Sequence[str]
-) -> None:
-    """Writes the deletions, then the rows that result from both tables and the batch."""
-    arriving = computed(with_sequence(changes_in(frame, changes), changes.sequence))
-    removed = deletions_of(arriving, changes)
-    deletions.create(removed.schema, ())
-    other = Writing(deletions, writing.writer, writing.batch, writing.view)
-    other.run(arriving, deletions_merge(deletions.sql_name, writing.view, changes, removed.columns[-1]))
-    session, table = frame.sparkSession, writing.table
-    if not changes.keeps_history:
-        table.create(rows_schema(arriving), partition_by)
-        # Spark 4.1 does not plan a merge whose rows are a view of an Iceberg table.
-        rows = computed(row_changes(arriving, session.table(deletions.sql_name), changes))
-        writing.run(rows, rows_merge(table.sql_name, writing.view, changes, rows_schema(arriving).names))
-        return
-    table.create(history_schema(arriving, changes), partition_by)
-    found = changed_history(arriving, session.table(table.sql_name), session.table(deletions.sql_name), changes)
-    kept = computed(found)  # before the merge changes what it is computed from
-    writing.run(kept, history_merge(table.sql_name, writing.view, changes, history_schema(arriving, changes).names))
+def upsert_merge(table: str, view: str, key: Sequence[str], names: Sequence[str]) -> str:
+    """The statement that merges rows. Keys are compared with `<=>`: null is a key like any other, as in a group."""
+    same = " AND ".join(f"kept.{quoted(name)} <=> arriving.{quoted(name)}" for name in key)
+    assigned = ", ".join(f"kept.{quoted(name)} = arriving.{quoted(name)}" for name in names)
+    values = ", ".join(f"arriving.{quoted(name)}" for name in names)
+    return (
+        f"MERGE INTO {table} AS kept USING {view} AS arriving ON {same} WHEN MATCHED THEN UPDATE SET {assigned} "
+        f"WHEN NOT MATCHED THEN INSERT ({', '.join(map(quoted, names))}) VALUES ({values})"
+    )
 
 
 def computed(rows: DataFrame) -> DataFrame:
     """The rows, computed once. A merge into an Iceberg table reads its rows twice, and Spark refuses those with a
     position in the batch, which another computation could change."""
     return rows.localCheckpoint()
-
-
-def with_sequence(arriving: DataFrame, sequence: str) -> DataFrame:
-    """The changes; one without a sequence, which has no place among the others, fails the batch."""
-    refusal = f"the sequence {sequence} is null in a change; remove such rows with an expectation"
-    return arriving.withColumn(sequence, F.coalesce(F.col(quoted(sequence)), F.raise_error(F.lit(refusal))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +159,7 @@ def view_name(sink: Sink) -> str:
     return quoted(f"odradek_arriving_{sink.name}")
 
 
-def table_of(session: SparkSession, target: LakehouseTarget, pipeline: Pipeline, suffix: str = "") -> Table:
+def table_of(session: SparkSession, target: LakehouseTarget, pipeline: Pipeline) -> Table:
     if target.table is not None:
-        *parents, name = target.table.split(".")
-        return Table(session, target.format, ".".join(map(quoted, [*parents, name + suffix])))
-    return Table(session, target.format, f"{target.format}.{quoted(pipeline.below(target.path or '') + suffix)}")
+        return Table(session, target.format, ".".join(map(quoted, target.table.split("."))))
+    return Table(session, target.format, f"{target.format}.{quoted(pipeline.below(target.path or ''))}")

@@ -54,13 +54,8 @@ def apply_change(connection: Connection, table: sa.Table, change: TableChange) -
         rows = after_removal(connection, table, rows)
     while chunk := list(islice(rows, CHUNK_ROWS)):
         refuse_null_keys(chunk, change)
-        if not change.key:
-            connection.execute(table.insert(), chunk)
-        elif connection.dialect.name in {"sqlite", "postgresql"}:
-            connection.execute(upsert(connection.dialect.name, table, change), chunk)
-        else:
-            for row in chunk:
-                replace_row(connection, table, change, row)
+        statement = upsert(connection.dialect.name, table, change) if change.key else table.insert()
+        connection.execute(statement, chunk)
 
 
 def after_removal(connection: Connection, table: sa.Table, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -119,14 +114,3 @@ def is_not_newer(present: Any, arriving: Any, dialect: str) -> Any:
     if dialect == "postgresql" and isinstance(present.type, sa.String):
         present, arriving = present.collate("C"), arriving.collate("C")
     return sa.or_(present.is_(None), arriving >= present)
-
-
-def replace_row(connection: Connection, table: sa.Table, change: TableChange, row: dict[str, Any]) -> None:
-    """Replaces a row by DELETE and INSERT, for databases without a supported upsert."""
-    same = sa.and_(*(table.c[name] == row[name] for name in change.key))
-    if change.order_by is not None:
-        present = connection.execute(sa.select(table.c[change.order_by]).where(same)).scalar()
-        if present is not None and (row[change.order_by] is None or row[change.order_by] < present):
-            return
-    connection.execute(table.delete().where(same))
-    connection.execute(table.insert(), [row])

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 BATCH_TABLE = "odradek_batches"
 BUSY_S = 60.0
+DATABASES = ("sqlite", "postgresql")
 
 
 # SQLite's names of transient errors: another writer, a full disk, a disk that fails to respond.
@@ -146,9 +147,7 @@ class Warehouse:
             table = self._table(change.table, table_columns(change))
             return [table, self._table(deletions_name(change.table), deletion_columns(change))]
         columns = [
-            sa.Column(
-                each.name, column_type(each.dataType, each.name in change.key), primary_key=each.name in change.key
-            )
+            sa.Column(each.name, column_type(each.dataType), primary_key=each.name in change.key)
             for each in change.schema.fields
         ]
         return [self._table(change.table, columns)]
@@ -194,14 +193,13 @@ def parsed_url(url: str) -> sa.URL:
 
 def connect(url: str, *, is_reader: bool = False) -> Engine:
     parsed = parsed_url(url)
-    try:
-        is_sqlite = parsed.get_backend_name() == "sqlite"
-        engine = sa.create_engine(parsed, connect_args={"timeout": BUSY_S} if is_sqlite else {})
-    except sa.exc.NoSuchModuleError:
-        known = "use sqlite or postgresql"
+    is_sqlite = parsed.get_backend_name() == "sqlite"
+    if parsed.get_backend_name() not in DATABASES:
         raise WarehouseRefused(
-            f"{shown_url(parsed)}: '{parsed.drivername}' is not a supported kind of database; {known}"
-        ) from None
+            f"{shown_url(parsed)}: tables and views are in SQLite or PostgreSQL, not in {parsed.get_backend_name()}"
+        )
+    try:
+        engine = sa.create_engine(parsed, connect_args={"timeout": BUSY_S} if is_sqlite else {})
     except ModuleNotFoundError as error:
         advice = "pip install 'odradek[postgresql]'" if error.name == "psycopg" else f"install {error.name}"
         raise WarehouseRefused(f"{shown_url(parsed)}: the Python package {error.name} is missing; {advice}") from None
