@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import json
@@ -30,7 +31,7 @@ from odradek.cli.pipeline.options import (
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from odradek.pipelines.spark.querying import Answer, QueryContext
 
@@ -68,17 +69,20 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC"}
     "A table, one JSON object per line, or CSV.", default="text",
 )  # fmt: skip
 def sql(query: str, output: str, limit: int | None, master: str | None, **options: Any) -> None:
-    """Query topics, sources and views in Spark's SQL.
+    """Query topics, sources and views in Spark's SQL, and tables of one database in its own.
 
     The name of a table is looked up in the warehouse, then in the sources and steps of the definition, then in the
     topics.
     """
     require_packages()
     require_spark()
-    check_query(query)
     from odradek.pipelines.spark.querying import answer
 
-    with pipeline_errors(), answer(query, query_context(**options), SETTINGS, master, note) as found:
+    with (
+        pipeline_errors(),
+        syntax_errors(query),
+        answer(query, query_context(**options), SETTINGS, master, note) as found,
+    ):
         if output == "text":
             print_table(found, SHOWN_ROWS if limit is None else limit)
         elif output == "json":
@@ -88,12 +92,13 @@ def sql(query: str, output: str, limit: int | None, master: str | None, **option
             print_csv(found.names, islice(found.rows, limit))
 
 
-def check_query(query: str) -> None:
-    """Failure for a query that cannot be parsed, before Spark is started."""
-    from odradek.pipelines.definition.sql_text import SqlError, parse_query
+@contextlib.contextmanager
+def syntax_errors(query: str) -> Iterator[None]:
+    """Turns an error in the query, which is found before Spark is started, into a Failure."""
+    from odradek.pipelines.definition.sql_text import SqlError
 
     try:
-        parse_query(query)
+        yield
     except SqlError as error:
         hint = f"; {error.hint}" if error.hint else "; put names with dashes in backticks" if "-" in query else ""
         raise Failure(f"the query, line {error.line}, column {error.column}: {error.message}{hint}") from None

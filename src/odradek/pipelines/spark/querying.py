@@ -1,7 +1,7 @@
 """Runs SQL over the tables and views of a warehouse, the sources and steps of a definition, and topics.
 
-A name is looked up in this order. All names are resolved before Spark is started, and Spark is started only if the
-database cannot answer the query itself.
+A name is looked up in this order. All names are resolved before Spark is started, and Spark is started only if no
+database has all tables of the query.
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.sql_text import parse_query, tables_read
 from odradek.pipelines.definition.vocabulary import Encoding
 from odradek.pipelines.spark.compiling import Tables
-from odradek.pipelines.spark.direct_expressions import NotDirect
-from odradek.pipelines.spark.direct_queries import answer_directly, as_objects
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
 from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
 from odradek.pipelines.spark.sessions.session import start_session
 from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS
+from odradek.pipelines.spark.small_reads import NeedsSpark, answer_by_database, tables_of
 from odradek.pipelines.spark.sources import read_once
 from odradek.pipelines.spark.warehouse_tables import exists, read_table, table_names
 from odradek.pipelines.spark.writing.topics import Cluster
@@ -94,19 +93,22 @@ class Catalog:
         names = dict.fromkeys(each.name for each in tables_read(parse_query(text)))
         return {name: self._reader(name, text) for name in names}
 
-    def only_stored_table(self, text: str) -> tuple[str, str]:
-        """The database and the name of the only table of a query; `NotDirect` if there is none, or another kind."""
-        names = [each.name for each in tables_read(parse_query(text))]
-        if not names:
-            raise NotDirect("it reads no table")
-        found = [self._stored_table(name) for name in names]
-        for name, stored in zip(names, found, strict=True):
-            if stored is None:
-                raise NotDirect(f"{name} is not in the warehouse")
-        if len(names) > 1:
-            raise NotDirect("it reads several tables")
-        assert found[0] is not None  # checked above
-        return found[0]
+    def database_of(self, text: str) -> str:
+        """The database that has all tables of a query; raises `NeedsSpark` if there is none."""
+        urls = [self._warehouse] if self._stored else []
+        urls += [database_url(self._context.pipeline, written) for written, _ in self._elsewhere.values()]
+        reason = NeedsSpark("there is no table of a database")
+        for url in dict.fromkeys(urls):
+            try:
+                names = tables_of(text, url)
+            except NeedsSpark as other:
+                reason = other
+                continue
+            strange = [name for name in names if (self._stored_table(name) or ("",))[0] != url]
+            if names and not strange:
+                return url
+            reason = NeedsSpark(f"{strange[0]} is not in the database" if strange else "it reads no table")
+        raise reason
 
     def _stored_table(self, name: str) -> tuple[str, str] | None:
         """The database and the name of a stored table. Tables and views with a `url` are looked up there only."""
@@ -223,18 +225,21 @@ def answer_of(frame: DataFrame) -> Answer:
 def answer(
     text: str, context: QueryContext, settings: Mapping[str, str], master: str | None, say: Callable[[str], None]
 ) -> Iterator[Answer]:
-    """Runs a query in the database if possible, otherwise in a Spark session of its own."""
+    """Runs a query in the database that has its tables, otherwise in a Spark session of its own."""
     catalog = Catalog(context)
-    readers = catalog.readers(text)
+    reason = "--master is given"
     if master is None:
         try:
-            found = answer_directly(text, *catalog.only_stored_table(text))
-        except NotDirect as reason:
-            say(f"Spark runs this query: {reason}")
+            url = catalog.database_of(text)
+        except NeedsSpark as why:
+            reason = str(why)
         else:
+            found = answer_by_database(text, url)
             names = distinct_names(found.names)
-            yield Answer(names, as_objects(names, found))
+            yield Answer(names, (dict(zip(names, row, strict=True)) for row in found.rows))
             return
+    readers = catalog.readers(text)
+    say(f"Spark runs this query: {reason}")
     try:
         session = start_session(
             "odradek sql", {**settings, **context.pipeline.spark}, master, say, has_connector=catalog.reads_topics
