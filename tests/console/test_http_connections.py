@@ -177,7 +177,7 @@ def test_a_session_updates_a_bounded_number_of_pages(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("odradek.console.context.PAGE_STREAMS", MOST)
     threads = Threads()
     cluster = Cluster("127.0.0.1:1", {})
-    console = Console(ConsoleSettings(), cluster, None, threads, pipelines=object(), rigs=object())  # type: ignore[arg-type]  # not used here
+    console = Console(ConsoleSettings(), cluster, None, threads)  # type: ignore[arg-type]  # not used here
 
     async def events() -> AsyncIterator[bytes]:
         yield b"first"

@@ -98,14 +98,12 @@ class Console:
         watch: ClusterWatch,
         threads: Threads | None = None,
         most_streams: int = STREAMS,
-        pipelines: PipelineWatch | None = None,
-        rigs: RigWatch | None = None,
     ) -> None:
         self.settings = settings
         self.cluster = cluster
         self.watch = watch
-        self.pipelines = pipelines or PipelineWatch(cluster)  # these start with the first page that shows them
-        self.rigs = rigs or RigWatch(cluster, settings.decode_and_mask)
+        self.pipelines = PipelineWatch(cluster)  # these start with the first page that shows them
+        self.rigs = RigWatch(cluster, settings.decode_and_mask)
         self._threads = threads or Threads()
         # Without a login all browsers share this console.
         most_pages = PAGE_STREAMS if settings.login is None else PAGE_STREAMS_OF_SESSION
@@ -113,6 +111,12 @@ class Console:
         self._page_slots = Slots(most_pages, TOO_MANY_PAGES, self._threads.page_slots)
         self._is_closed = False
         cluster.is_stopped = self._threads.are_stopping  # sessions of a user share it
+
+    def for_another_session(self) -> Console:
+        """The console of another session of the same user, with the same connections and watches."""
+        console = Console(self.settings, self.cluster, self.watch, self._threads, STREAMS_OF_SESSION)
+        console.pipelines, console.rigs = self.pipelines, self.rigs
+        return console
 
     @property
     def is_stopping(self) -> bool:

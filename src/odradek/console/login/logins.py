@@ -251,16 +251,7 @@ class Identities:
         key = self._key_of(user, secret)
         consoles = self._identities.get(key, [])
         if consoles:
-            first = consoles[0]
-            console = Console(
-                self._settings,
-                first.cluster,
-                first.watch,
-                self._threads,
-                STREAMS_OF_SESSION,
-                first.pipelines,
-                first.rigs,
-            )
+            console = consoles[0].for_another_session()
         else:
             watch = ClusterWatch(cluster, self._settings.sample_interval_s, share=self._share, unwatched_s=UNWATCHED_S)
             watch.start()

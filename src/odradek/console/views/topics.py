@@ -14,20 +14,13 @@ if TYPE_CHECKING:
     from odradek.console.cluster.topics import Setting
     from odradek.console.models import Series
 
-SORTS: Mapping[str, Callable[[TopicSummary], float | str]] = {
-    "name": lambda topic: topic.name,
-    "partitions": lambda topic: topic.partitions,
-    "records": lambda topic: topic.records,
-    "rate": lambda topic: topic.records_per_s,
-    "size": lambda topic: topic.size_bytes,
+COLUMNS: Mapping[str, tuple[str, Callable[[TopicSummary], float | str]]] = {
+    "name": ("Topic", lambda topic: topic.name),
+    "partitions": ("Partitions", lambda topic: topic.partitions),
+    "records": ("Records", lambda topic: topic.records),
+    "size": ("Size", lambda topic: topic.size_bytes),
+    "rate": ("Records/s", lambda topic: topic.records_per_s),
 }
-COLUMNS = (
-    ("name", "Topic"),
-    ("partitions", "Partitions"),
-    ("records", "Records"),
-    ("size", "Size"),
-    ("rate", "Records/s"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +51,7 @@ def parse_query(fields: Mapping[str, str]) -> TopicQuery:
     sort = fields.get("sort", "name")
     return TopicQuery(
         fields.get("q", "").strip()[:200],
-        sort if sort in SORTS else "name",
+        sort if sort in COLUMNS else "name",
         fields.get("down") == "1",
         fields.get("internal") == "1",
         fields.get("only") == "problems",
@@ -84,9 +77,9 @@ def list_topics(snapshot: Snapshot, rates: Series, query: TopicQuery) -> Page[To
         and (not query.only_problems or topic.offline or topic.under_replicated)
         and has_words(topic.name, query.search)
     ]
-    found.sort(key=SORTS["name"])
+    found.sort(key=COLUMNS["name"][1])
     if query.sort != "name" or query.is_descending:
-        found.sort(key=SORTS[query.sort], reverse=query.is_descending)
+        found.sort(key=COLUMNS[query.sort][1], reverse=query.is_descending)
     page = page_of(found, query.page)
     return page.with_rows(topic_rows(page.rows, snapshot, rates))
 
