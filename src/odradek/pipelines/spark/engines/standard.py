@@ -39,13 +39,13 @@ from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized,
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.reading.records import decoded
 from odradek.pipelines.spark.sinks.batches import shown
-from odradek.pipelines.spark.sinks.topics import streamed_to_topics
 from odradek.pipelines.spark.sorted_batches import sorting_settings
 from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
 from odradek.pipelines.spark.stateful_plans import keeps_state
 from odradek.pipelines.spark.static_steps import static_violations, with_first
 from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.views import running_aggregate
+from odradek.pipelines.spark.writing.kafka_records import streamed_to_topics
 from odradek.pipelines.spark.writing.run_takeover import run_of, take_over
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from odradek.pipelines.definition.model import LakehouseTarget, TableTarget, Top
 from odradek.pipelines.spark.sinks.batch_ids import BatchId
 from odradek.pipelines.spark.sinks.batches import write_other_sink, write_tables
 from odradek.pipelines.spark.sinks.lakehouse import write_lakehouse
-from odradek.pipelines.spark.sinks.topics import by_producer, producer_name, write_to_cluster
+from odradek.pipelines.spark.writing.kafka_records import by_producer, write_to_cluster
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -66,8 +66,9 @@ def outputs_of(
             write = functools.partial(write_other_sink, sink, tables, pipeline, number)
             found.append(Output(f"sink {sink.name}", write, is_repeating=True))
     for producer, frames in by_producer(records).items():
-        write = functools.partial(write_to_cluster, producer, frames, transactions)
-        found.append(Output(f"topics {producer_name(producer)}", write, is_repeating=transactions is None))
+        write_records = write_to_cluster if transactions is None else transactions.write
+        write = functools.partial(write_records, producer, frames)
+        found.append(Output(f"topics {producer.name}", write, is_repeating=transactions is None))
     return sorted(found, key=lambda each: each.is_repeating)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -14,18 +12,12 @@ from odradek.pipelines.definition.vocabulary import Delivery, Encoding
 from odradek.pipelines.letters.letter import ID_HEADER
 from odradek.pipelines.spark.dead_letters import header, origin_id
 from odradek.pipelines.spark.hidden_columns import has_origin, is_divided, quoted, user_expression, visible_columns
-from odradek.pipelines.spark.reading.record_files import append_written, folder_of
 from odradek.pipelines.spark.writing.delivery import origin_split
-from odradek.pipelines.spark.writing.kafka_records import Producer, producer_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from pyspark.sql import Column
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from odradek.pipelines.definition.model import Pipeline, Sink, TopicTarget
-    from odradek.pipelines.spark.writing.delivery import Transactions
 
 JSON_OPTIONS = {"ignoreNullFields": "false"}
 
@@ -69,37 +61,3 @@ def record_id(frame: DataFrame, sink: Sink, pipeline: Pipeline, key: Column) -> 
     content = F.hex(F.xxhash64(key, F.col("__value")))
     place = f"{pipeline.name}/{sink.name}"
     return F.concat_ws(":", origin_id(place) if has_origin(frame) else F.lit(place), content)
-
-
-def by_producer(frames: Iterable[tuple[Producer, DataFrame]]) -> dict[Producer, list[DataFrame]]:
-    """The records by cluster and client settings; those of one producer are written by one job."""
-    found: dict[Producer, list[DataFrame]] = {}
-    for producer, frame in frames:
-        found.setdefault(producer, []).append(frame)
-    return found
-
-
-def write_to_cluster(producer: Producer, frames: Sequence[DataFrame], transactions: Transactions | None = None) -> None:
-    """Writes the records of one producer by one job; exactly once with `transactions`."""
-    if transactions is not None:
-        transactions.write(producer, frames)
-        return
-    every = functools.reduce(DataFrame.unionByName, frames)
-    folder = folder_of(producer.servers)
-    if folder is not None:
-        append_written(every, folder)
-    else:
-        every.write.format("kafka").options(**producer_options(producer)).save()
-
-
-def streamed_to_topics(writer: DataStreamWriter, producer: Producer) -> DataStreamWriter:
-    """A query that writes its rows as records with Spark's Kafka sink."""
-    folder = folder_of(producer.servers)
-    if folder is not None:
-        return writer.foreachBatch(lambda batch, _number: append_written(batch, folder))
-    return writer.format("kafka").options(**producer_options(producer))
-
-
-def producer_name(producer: Producer) -> str:
-    """A short name of a producer, the same in every process."""
-    return hashlib.sha256(repr((producer.servers, producer.settings)).encode()).hexdigest()[:8]

@@ -1,11 +1,19 @@
-"""The producer that writes a pipeline's records, and its client settings."""
+"""Writes records to clusters: the producers of a pipeline with their client settings, and a job for each of them."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyspark.sql import DataFrame
+
+from odradek.pipelines.spark.reading.record_files import append_written, folder_of
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from odradek.pipelines.definition.model import Pipeline, TopicTarget
 
@@ -22,6 +30,11 @@ class Producer(NamedTuple):
     servers: str
     settings: tuple[tuple[str, str], ...]
 
+    @property
+    def name(self) -> str:
+        """A short name, the same in every process."""
+        return hashlib.sha256(repr((self.servers, self.settings)).encode()).hexdigest()[:8]
+
 
 def producer_of(pipeline: Pipeline, target: TopicTarget | None = None) -> Producer:
     own: Mapping[str, str] = {} if target is None else target.kafka
@@ -36,3 +49,29 @@ def producer_options(producer: Producer, defaults: Mapping[str, str] | None = No
         defaults = {key: value for key, value in MICRO_BATCH_SETTINGS.items() if LIMITS[key] not in own}
     client = {**defaults, **own, "bootstrap.servers": producer.servers}
     return {f"kafka.{key}": value for key, value in client.items()}
+
+
+def by_producer(frames: Iterable[tuple[Producer, DataFrame]]) -> dict[Producer, list[DataFrame]]:
+    """The records by cluster and client settings; those of one producer are written by one job."""
+    found: dict[Producer, list[DataFrame]] = {}
+    for producer, frame in frames:
+        found.setdefault(producer, []).append(frame)
+    return found
+
+
+def write_to_cluster(producer: Producer, frames: Sequence[DataFrame]) -> None:
+    """Writes the records of one producer by one job, at least once."""
+    every = functools.reduce(DataFrame.unionByName, frames)
+    folder = folder_of(producer.servers)
+    if folder is not None:
+        append_written(every, folder)
+    else:
+        every.write.format("kafka").options(**producer_options(producer)).save()
+
+
+def streamed_to_topics(writer: DataStreamWriter, producer: Producer) -> DataStreamWriter:
+    """A query that writes its rows as records with Spark's Kafka sink."""
+    folder = folder_of(producer.servers)
+    if folder is not None:
+        return writer.foreachBatch(lambda batch, _number: append_written(batch, folder))
+    return writer.format("kafka").options(**producer_options(producer))
