@@ -18,7 +18,7 @@ from odradek.pipelines.spark.computing.encoding import dead_letter, topic_record
 from odradek.pipelines.spark.computing.frames import INTERNAL, ORIGIN_FIELDS, REJECTED, quoted, shows_records
 from odradek.pipelines.spark.computing.row_checks import judged
 from odradek.pipelines.spark.computing.row_errors import IT, refused_count, refused_rows, try_rows
-from odradek.pipelines.spark.computing.rows import Frame, NotCompilable, Rows, all_of, together
+from odradek.pipelines.spark.computing.rows import Frame, NotCompilable, Rows, all_of, text_of, together
 from odradek.pipelines.spark.computing.selecting import over_rows, select_rows
 from odradek.pipelines.spark.reading.records import decoded, unfiltered_rows
 from odradek.pipelines.spark.writing.delivery import origin_split
@@ -179,9 +179,22 @@ class _Builder:
             if not isinstance(end.target, TableTarget):
                 self._counts.append(Count(Kind.WRITTEN, end.name, rows.count()))
         if pipeline.dead_letters is not None:
-            for place, refused in self._refused:
+            for place, refused in self._refused_once():
                 add(producer_of(pipeline), dead_letter(self._frame, pipeline, place, refused))
         return written
+
+    def _refused_once(self) -> list[tuple[str, Rows]]:
+        """The refused rows by place. A record has one letter at most of a place whose rows are single: all of them are
+        one expression, because each letter is a tenth of the generated code."""
+        if not self._frame.has_origin:
+            return self._refused
+        found = [(place, rows) for place, rows in self._refused if rows.is_many]
+        for place in dict.fromkeys(place for place, rows in self._refused if not rows.is_many):
+            rows = [each for name, each in self._refused if name == place and not each.is_many]
+            reasons = [each.mapped(text_of(each.path(REJECTED))) for each in rows]
+            column = self._frame.add(f"__reason_{place}", f"coalesce({', '.join(reasons)})")
+            found.append((place, Rows({REJECTED: (column,)}, f"{quoted(column)} is not null")))
+        return found
 
 
 def record_rows(frame: Frame, source: Source) -> tuple[Rows, list[Rows]]:
