@@ -160,7 +160,7 @@ def test_sql_errors_point_at_their_own_line() -> None:
         ("views: {o: {from: rigs, key: idd}}", "key of view 'o' names the column 'idd'"),
         ("sinks: {o: {from: rigs, table: t, key: id, order_by: x}}", "order_by of sink 'o' names the column 'x'"),
         ("sinks: {o: {from: rigs, topic: t, key: id, deletes: x > 1}}", "deletes of sink 'o' names the column 'x'"),
-        ("views: {o: {from: rigs, key: id, url: sqlit:///x.db}}", "url of view 'o' is of the unknown kind 'sqlit'"),
+        ("views: {o: {from: rigs, key: id, url: sqlit:///x.db}}", "url of view 'o' is of the kind 'sqlit', and"),
         ("views: {o: {from: rigs, key: id, order_by: x}}", "order_by of view 'o' names the column 'x'"),
         ("views: {o: {from: rigs, by: x, aggregate: {n: id}}}", "aggregate 'n' of view 'o' has no aggregate function"),
         (

@@ -157,7 +157,7 @@ def test_a_value_given_for_a_text_stays_text(tmp_path: Path) -> None:
             Choices(),
             ("13:5: unknown key 'sinks' of profile 'prod'; known keys: parameters, engine, delivery, "
             "bootstrap_servers, kafka, trigger, state_trigger, dead_letters, warehouse, checkpoints, "
-            "master, spark, …"),
+            "master, spark"),
         ),
         (HEAD + "parameters: {limits: 1, target: out}\n", Choices(),
          "3:63: the environment variable limit is not set; did you mean the parameter 'limits'?"),

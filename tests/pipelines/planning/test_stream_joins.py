@@ -112,4 +112,4 @@ def test_a_join_is_drawn_and_has_a_fingerprint() -> None:
 
 
 def test_the_realtime_engine_refuses_it() -> None:
-    assert [line for line in errors(joined("clicks"), Engine.REALTIME) if "joins the streams shown and clicks" in line]
+    assert [line for line in errors(joined("clicks"), Engine.REALTIME) if "step 's': it has a join" in line]
