@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
-import tempfile
 from typing import TYPE_CHECKING, Self
 
-from odradek.local.child_process import ChildProcess, odradek_command
+from odradek.local.child_process import odradek_command
 from odradek.local.ports import find_stable_port
+from odradek.local.running_server import RunningServer
 
 if TYPE_CHECKING:
     import subprocess
@@ -43,7 +42,7 @@ def named_properties(properties: Mapping[str, Property] | None, more: Mapping[st
     return {**(properties or {}), **{name.replace("_", "."): value for name, value in more.items()}}
 
 
-class RunningBroker:
+class RunningBroker(RunningServer):
     """A broker in its own process, with its data in its own directory.
 
     `properties` have Kafka's names (`{"num.partitions": 3}`) and take precedence over DEFAULT_PROPERTIES. Without
@@ -55,6 +54,7 @@ class RunningBroker:
         self, properties: Mapping[str, Property] | None = None, *, host: str = "127.0.0.1", port: int = 0,
         data_directory: str | None = None,
     ) -> None:  # fmt: skip
+        super().__init__(data_directory, "odradek-")
         self.host = host
         self.port = port
         self.ports: dict[str, int] = {}
@@ -62,9 +62,7 @@ class RunningBroker:
         self.metrics_url: str | None = None
         """The address of /metrics while the broker runs; None if it serves none."""
         self.properties = dict(properties or {})
-        self._temporary = None if data_directory is not None else tempfile.mkdtemp(prefix="odradek-")
         self.data_directory = data_directory or os.path.join(self._temporary or "", "data")
-        self._child = ChildProcess()
 
     @property
     def bootstrap_servers(self) -> str:
@@ -138,20 +136,6 @@ class RunningBroker:
         """Stop the broker if it runs, and start it on the same port and data. Clients reconnect by themselves."""
         self.stop()
         return self.start()
-
-    def close(self) -> None:
-        """Stop the broker and remove the temporary directory."""
-        try:
-            self.stop()
-        finally:
-            if self._temporary is not None:
-                shutil.rmtree(self._temporary, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
 
 
 @contextlib.contextmanager

@@ -13,13 +13,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from typing import TYPE_CHECKING, Self
 
 from odradek.conventions.failures import Failure
-from odradek.local.child_process import ChildProcess, end_process, odradek_command
+from odradek.local.child_process import end_process, odradek_command
 from odradek.local.ports import find_stable_port
+from odradek.local.running_server import RunningServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -158,15 +158,14 @@ class ZooKeeperDidNotStart(RuntimeError):
     """The message is its error."""
 
 
-class RunningZooKeeper:
+class RunningZooKeeper(RunningServer):
     """`odradek zookeeper` with its data in its own directory. It stops when this process ends, even if it is killed."""
 
     def __init__(self, *, port: int = 0, data_directory: str | None = None) -> None:
+        super().__init__(data_directory, "odradek-zookeeper-")
         self.host = "127.0.0.1"
         self.port = port
-        self._temporary = None if data_directory is not None else tempfile.mkdtemp(prefix="odradek-zookeeper-")
         self._directory = data_directory or self._temporary
-        self._child = ChildProcess()
         self.server_pid = 0
 
     @property
@@ -200,19 +199,6 @@ class RunningZooKeeper:
 
     def resume(self) -> None:
         os.kill(self.server_pid, signal.SIGCONT)
-
-    def close(self) -> None:
-        try:
-            self.stop()
-        finally:
-            if self._temporary is not None:
-                shutil.rmtree(self._temporary, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
 
 
 @contextlib.contextmanager
