@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.errors import NoSuchTopic
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from odradek.admin.cluster_state import ClusterState, PartitionState
     from odradek.admin.log_directories import Sizes
@@ -226,12 +226,3 @@ def read_plan_file(path: str) -> Assignment:
     if not found:
         raise Failure(f"{path} has no partitions")
     return found
-
-
-def plan_object(partitions: Iterable[tuple[PartitionState, tuple[int, ...]]]) -> dict[str, Any]:
-    return {
-        "version": 1,
-        "partitions": [
-            {"topic": each.topic, "partition": each.index, "replicas": list(replicas)} for each, replicas in partitions
-        ],
-    }

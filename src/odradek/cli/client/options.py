@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 COMPLETION_TIMEOUT_S = 1.0
 F = TypeVar("F", bound=Callable[..., Any])
-THIS_USER = "this user"  # in failures of requests, which do not know whom the brokers see
+THIS_USER = "this user"  # in failures of requests; a command replaces it by the principal
 DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
 NAMING_A_CLUSTER = ("bootstrap_server", "secure", "command_config")
 PROFILE = "odradek.connection_profile"  # of the main command, in the context's meta

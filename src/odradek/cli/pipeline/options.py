@@ -120,12 +120,12 @@ def connection_options(function: F) -> F:
         "--cluster-profile", metavar="NAME",
         text="Address and credentials of the brokers that `odradek profile add` has stored.",
     )  # fmt: skip
-    return with_options(keeping, profile, secure_option, command_config_option)  # type: ignore[no-any-return]
+    return with_options(keeping, profile, secure_option, command_config_option)  # type: ignore[no-any-return]  # click's decorators return Any
 
 
 def pipeline_options(function: F) -> F:
     """The options that choose a pipeline and override its definition, for `chosen_pipeline`."""
-    return with_options(  # type: ignore[no-any-return]
+    return with_options(  # type: ignore[no-any-return]  # click's decorators return Any
         definition_options(connection_options(function)),
         name_option,
         text_option(
@@ -140,7 +140,7 @@ def pipeline_options(function: F) -> F:
 
 def metrics_options(function: F) -> F:
     """`--metrics-port`, `--metrics-host` and `--no-status-topic`, for `chosen_metrics`."""
-    return with_options(  # type: ignore[no-any-return]
+    return with_options(  # type: ignore[no-any-return]  # click's decorators return Any
         function,
         kept_option(
             "--metrics-port", type=click.IntRange(min=0, max=65535), metavar="PORT",

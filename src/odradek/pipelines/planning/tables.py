@@ -82,7 +82,7 @@ def make_plan(pipeline: Pipeline, problems: Problems, broken: frozenset[str] = f
 
 
 def inputs_of(step: Step) -> list[tuple[str, Place]]:
-    """The tables that a step names, and where. None can be told of SQL that cannot be read."""
+    """The tables that a step names, and where; empty if its SQL cannot be read."""
     operation = step.operation
     match operation:
         case Sql():

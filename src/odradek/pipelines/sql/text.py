@@ -82,7 +82,7 @@ def dialect() -> Any:
             STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']  # in Spark 4 a doubled quote is an escaped one
 
         class Parser(parser):  # type: ignore[misc]
-            STRICT_CAST = True  # `cast` and `try_cast` are told apart
+            STRICT_CAST = True  # parse `cast` as another expression than `try_cast`
             FUNCTIONS: ClassVar[dict[str, Any]] = {}
             FUNCTION_PARSERS: ClassVar[dict[str, Any]] = special
             NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
