@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.local.supervisor import LONGEST_DELAY_S, STABLE_AFTER_S, RestartDelays
+from odradek.local.supervisor import LONGEST_DELAY_S, STABLE_AFTER_S, RestartDelays, write_log_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,3 +58,12 @@ def test_a_broker_that_does_not_start_ends_the_command_with_its_error(offline: R
     assert ran.code == 1
     assert "127.0.0.1:1" in ran.errors
     assert ran.errors.splitlines()[-1].startswith("odradek: error: broker ")
+
+
+def test_lines_of_several_threads_do_not_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard error is like this with PYTHONUNBUFFERED."""
+    line, count = "x" * 200, 20_000
+    with (tmp_path / "log").open("wb", buffering=0) as file, ThreadPoolExecutor(4) as threads:
+        monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(file, write_through=True))
+        list(threads.map(write_log_line, [line] * count))
+    assert Counter((tmp_path / "log").read_text().splitlines()) == {line: count}

@@ -29,6 +29,13 @@ STABLE_AFTER_S = 60.0  # a broker that was ready this long is started again at o
 STOP_TIMEOUT_S = 120.0  # for one broker, before it is killed
 
 
+def write_log_line(line: str) -> None:
+    """Writes a line to standard error in one call. With PYTHONUNBUFFERED, `print` makes a second system call for the
+    line end, and lines of several brokers, each of which has its thread, would join."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
 class BrokerProcess:
     """One broker. `report(process, has_ended)` is called by threads of this process. The log of the broker is copied to
     that of this process, each line with the broker's id."""
@@ -78,7 +85,7 @@ class BrokerProcess:
         if line.startswith(PROGRAM):
             self.last_error = without_prefix(line.strip())
         else:
-            print(self._with_node_id(line), file=sys.stderr, flush=True)
+            write_log_line(self._with_node_id(line))
 
     def _with_node_id(self, line: str) -> str:
         if line.startswith("{"):
