@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -82,9 +83,19 @@ def test_problems_as_json(offline: Run, sound: str, wrong: str) -> None:
     assert good == {"file": sound, "pipeline": "rigs", "valid": True, "problems": []}
     assert (bad["pipeline"], bad["valid"]) == ("rigs", False)
     first = bad["problems"][0]
-    assert first.keys() == {"file", "line", "column", "severity", "message", "hint"}
+    assert first.keys() == {"file", "line", "column", "severity", "code", "message", "hint"}
     assert (first["file"], first["line"], first["severity"]) == (wrong, 13, "error")
     assert ran.errors == f"odradek: error: {len(bad['problems'])} errors in {wrong}\n"
+
+
+def test_refusals_of_the_plan_have_their_code_and_what_to_write(offline: Run, tmp_path: Path) -> None:
+    file = tmp_path / "p.yml"
+    file.write_text(SOUND.replace("select hcid, event_time", "select distinct hcid, event_time"))
+    ran = offline("pipeline", "validate", str(file), ODRADEK_PIPELINES="new")
+    assert ran.output.startswith(f"{file}:16:17: error OP001: step 'readings' has DISTINCT, ")
+    assert "; write deduplicate: {key: [" in ran.output
+    report = offline("pipeline", "validate", str(file), "--format", "json", ODRADEK_PIPELINES="new").row
+    assert [(each["line"], each["code"]) for each in report["problems"]] == [(16, "OP001")]
 
 
 def test_warnings_alone_are_no_failure(offline: Run, sound: str, tmp_path: Path) -> None:
@@ -171,8 +182,10 @@ def test_commands_and_options_are_completed(offline: Run) -> None:
     assert complete(offline, "odradek pipeline validate --engine r") == ["realtime"]
 
 
-def test_validate_takes_less_than_a_second_and_no_spark(sound: str) -> None:
+@pytest.mark.parametrize("way", ["old", "new"])
+def test_validate_takes_less_than_a_second_and_no_spark(sound: str, way: str) -> None:
     """In seconds of processor, the least of several: other tests run beside this one and make the machine slower."""
+    environment = {**os.environ, "ODRADEK_PIPELINES": way}
     program = (
         "import sys; from odradek.cli.main import run; "
         f"code = run(['pipeline', 'validate', {sound!r}]); "
@@ -182,7 +195,9 @@ def test_validate_takes_less_than_a_second_and_no_spark(sound: str) -> None:
 
     def once() -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+        ran = subprocess.run(
+            [sys.executable, "-c", program], check=True, capture_output=True, text=True, env=environment
+        )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert ran.stdout.splitlines()[-1] == "[]"
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

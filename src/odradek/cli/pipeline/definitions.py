@@ -96,7 +96,7 @@ def definition_object(file: str, definition: Definition) -> dict[str, Any]:
 
 def problem_object(problem: Problem) -> dict[str, Any]:
     place = fields_of(problem.place, "file line column")
-    return {**place, "severity": str(problem.severity), **fields_of(problem, "message hint")}
+    return {**place, "severity": str(problem.severity), **fields_of(problem, "code message hint")}
 
 
 def print_definition(file: str, definition: Definition) -> None:
@@ -108,7 +108,8 @@ def print_definition(file: str, definition: Definition) -> None:
 
 def problem_line(problem: Problem) -> str:
     colour = "red" if problem.severity == "error" else "yellow"
-    return f"{problem.place}: {click.style(f'{problem.severity}:', fg=colour, bold=True)} {problem.text}"
+    severity = f"{problem.severity} {problem.code}".rstrip()
+    return f"{problem.place}: {click.style(f'{severity}:', fg=colour, bold=True)} {problem.text}"
 
 
 def contents(found: Pipeline) -> list[str]:
