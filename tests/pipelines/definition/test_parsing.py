@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.pipelines.definition import keys
 from odradek.pipelines.definition.column_types import Column, Primitive
 from odradek.pipelines.definition.model import (
     ConsoleTarget,
@@ -38,10 +39,7 @@ from odradek.pipelines.definition.operations import (
     StreamJoin,
     Window,
 )
-from odradek.pipelines.definition.parsing import PIPELINE_KEYS
-from odradek.pipelines.definition.parsing_sinks import SINK_KEYS
-from odradek.pipelines.definition.parsing_sources import SOURCE_KEYS
-from odradek.pipelines.definition.parsing_steps import STEP_KEYS, VIEW_KEYS
+from odradek.pipelines.definition.parsing import parse_pipeline
 from odradek.pipelines.definition.places import Place, Problems
 from odradek.pipelines.definition.references import NamedExpression, PythonReference
 from odradek.pipelines.definition.vocabulary import (
@@ -311,9 +309,8 @@ def test_what_reads_something_broken_is_not_reported() -> None:
     ]
 
 
-WORDS = sorted(
-    {*PIPELINE_KEYS, *SOURCE_KEYS, *STEP_KEYS, *SINK_KEYS, *VIEW_KEYS, "path", "check", "column", "size", "a"}
-)
+KEYS = (keys.PIPELINE, keys.SOURCE, keys.STEP, keys.SINK, keys.VIEW)
+WORDS = sorted({*(name for each in KEYS for name in each.names), "path", "check", "column", "size", "a"})
 PLACE = Place("f", 1, 1)
 
 
@@ -349,7 +346,6 @@ TREES = (
 @given(TREES)
 def test_no_tree_crashes_the_parser_or_the_checks(tree: Any) -> None:
     from odradek.pipelines.definition.checked import finished
-    from odradek.pipelines.definition.parsing import parse_pipeline
 
     problems = Problems()
     definition = finished(parse_pipeline(as_node(tree), problems), problems)

@@ -8,12 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from odradek.pipelines.definition.keys import FUNCTION, PIPELINE, SINK, SOURCE, STEP, VIEW
 from odradek.pipelines.definition.loading import load_yaml
-from odradek.pipelines.definition.parsing import PIPELINE_KEYS
-from odradek.pipelines.definition.parsing_functions import FUNCTION_KEYS
-from odradek.pipelines.definition.parsing_sinks import SINK_KEYS
-from odradek.pipelines.definition.parsing_sources import SOURCE_KEYS
-from odradek.pipelines.definition.parsing_steps import STEP_KEYS, VIEW_KEYS
 from odradek.pipelines.definition.python_files import load_python
 
 REFERENCE = (Path(__file__).resolve().parents[3] / "docs" / "pipelines.md").read_text()
@@ -23,12 +19,12 @@ SECTIONS = {title.split("\n")[0]: title for title in REFERENCE.split("\n## ")}
 @pytest.mark.parametrize(
     ("section", "keys"),
     [
-        ("The pipeline", PIPELINE_KEYS),
-        ("Sources", SOURCE_KEYS),
-        ("Steps", STEP_KEYS),
-        ("Sinks", SINK_KEYS),
-        ("Views", VIEW_KEYS),
-        ("Functions", FUNCTION_KEYS),
+        ("The pipeline", PIPELINE.names),
+        ("Sources", SOURCE.names),
+        ("Steps", STEP.names),
+        ("Sinks", SINK.names),
+        ("Views", VIEW.names),
+        ("Functions", FUNCTION.names),
     ],
 )
 def test_every_key_is_in_its_section(section: str, keys: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.parsing_planned import parse_pipeline
+from odradek.pipelines.definition.parsing import parse_pipeline
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.yaml_nodes import read_raw_yaml
 from odradek.pipelines.planning.rules import checked_plan

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.parsing_planned import parse_pipeline
+from odradek.pipelines.definition.parsing import parse_pipeline
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.yaml_nodes import read_raw_yaml
 from odradek.pipelines.planning.constructs import constructs_of

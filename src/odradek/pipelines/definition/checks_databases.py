@@ -17,7 +17,6 @@ from odradek.pipelines.definition.model import (
     TableTarget,
 )
 from odradek.pipelines.definition.nearest import nearest
-from odradek.pipelines.definition.parsing_changes import changes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,7 +120,7 @@ def compared_columns(end: Sink | View) -> list[tuple[tuple[str, ...], str]]:
     """The columns by which a table or view of a database tells rows from each other, each with the path of its key."""
     if isinstance(end, Sink) and isinstance(end.target, LakehouseTarget):
         return []
-    changes = changes_of(end)
+    changes = end.changes
     if changes is not None:
         named = [(("changes", "key"), name) for name in changes.key]
         return [*named, (("changes", "sequence"), changes.sequence)]

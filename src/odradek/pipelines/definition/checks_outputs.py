@@ -10,7 +10,6 @@ from odradek.pipelines.definition.column_types import Array, Map, Primitive, Str
 from odradek.pipelines.definition.columns import RECORD_COLUMN_NAMES, lookup
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import FilesTarget, LakehouseTarget, LatestRows, Sink, TableTarget
-from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import Engine, FileFormat, LakehouseFormat, SinkMode
 
 if TYPE_CHECKING:
@@ -138,12 +137,12 @@ def table_path(end: Sink | View) -> tuple[str, ...]:
 
 
 def replaces_rows(end: Sink | View) -> bool:
-    return not isinstance(end, Sink) or end.mode is SinkMode.UPSERT or changes_of(end) is not None
+    return not isinstance(end, Sink) or end.mode is SinkMode.UPSERT or end.changes is not None
 
 
 def order_of(end: Sink | View) -> object:
     """What decides which row of a key stays; None if the order of arrival does."""
-    changes = changes_of(end)
+    changes = end.changes
     if changes is not None:
         return changes.key, changes.sequence, changes.keeps_history
     kept = end.target if isinstance(end, Sink) else end.content

@@ -289,6 +289,11 @@ class Sink:
     place: Place = field(default=NOWHERE, compare=False, repr=False)
     places: Places = field(default_factory=dict, compare=False, repr=False)
 
+    @property
+    def changes(self) -> Changes | None:
+        """The change data that it applies, if any."""
+        return self.target.changes if isinstance(self.target, TableTarget) else None
+
 
 @dataclass(frozen=True, slots=True)
 class LatestRows:
@@ -321,6 +326,11 @@ class View:
     place: Place = field(default=NOWHERE, compare=False, repr=False)
     places: Places = field(default_factory=dict, compare=False, repr=False)
     url: str | None = None  # of another database than the warehouse
+
+    @property
+    def changes(self) -> Changes | None:
+        """The change data that it applies, if any."""
+        return self.content if isinstance(self.content, Changes) else None
 
 
 @dataclass(frozen=True, slots=True)

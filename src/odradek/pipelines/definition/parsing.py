@@ -1,114 +1,452 @@
-"""Parses a tree of values into the model of a pipeline. Invalid parts are reported as problems and left out."""
+"""Parses a tree of values into the model of a pipeline, by `keys`. Invalid parts are reported as problems and left out.
+
+`Values` reads a mapping by its keys. Here a function for each section builds the model, and checks what one key says
+about another.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, TypeVar
+import re
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from odradek.pipelines.definition.fields import Fields
+from odradek.pipelines.definition.avro_writers import DeclaredSchemas
+from odradek.pipelines.definition.keys import PIPELINE, SETTINGS, TOPICS
 from odradek.pipelines.definition.model import (
-    DEFAULT_BOOTSTRAP_SERVERS,
+    Changes,
+    ConsoleTarget,
+    FileOrigin,
+    FilesTarget,
     Function,
+    JdbcOrigin,
+    LakehouseTarget,
+    LatestRows,
     Parsed,
     Pipeline,
+    PythonTarget,
+    RecordFormat,
+    RunningAggregate,
     Sink,
     Source,
+    SparkTarget,
+    Start,
     Step,
+    TableTarget,
+    TopicOrigin,
+    TopicTarget,
     View,
+    Watermark,
 )
-from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, describe, shortened, value_places
-from odradek.pipelines.definition.parsing_functions import parse_function_of_sql
-from odradek.pipelines.definition.parsing_sinks import parse_sink
-from odradek.pipelines.definition.parsing_sources import parse_source
-from odradek.pipelines.definition.parsing_steps import parse_step, parse_view
-from odradek.pipelines.definition.vocabulary import NAME, PIPELINE_NAME, Delivery, Engine
+from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, describe, shortened
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    KeyedState,
+    Operation,
+    PythonFunction,
+    Sql,
+    StreamJoin,
+    Window,
+)
+from odradek.pipelines.definition.schemas import read_columns, read_schema, read_type, read_writer
+from odradek.pipelines.definition.values import Values
+from odradek.pipelines.definition.vocabulary import (
+    NAME,
+    PIPELINE_NAME,
+    Encoding,
+    LakehouseFormat,
+    LakehouseMode,
+    SinkMode,
+    StartAt,
+    Unbounded,
+    parse_moment,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.pipelines.definition.column_types import Column
+    from odradek.pipelines.definition.model import Origin, RecordSchema, Target
     from odradek.pipelines.definition.places import Problems
 
-PIPELINE_KEYS = (
-    "pipeline", "engine", "delivery", "bootstrap_servers", "kafka", "trigger", "state_trigger",
-    "dead_letters", "warehouse", "checkpoints", "master", "spark", "include", "parameters", "profiles",
-    "functions", "sources", "steps", "sinks", "views",
-)  # fmt: skip
-
-Made = TypeVar("Made", Source, Step, Sink, View, Function)
+Declared = TypeVar("Declared", Source, Step, Sink, View, Function)
+LARGEST_SCHEMA_ID = 2**32 - 1  # four bytes
+START_HINT = "use earliest, latest, a time such as 2026-01-31T12:00:00Z, or offsets: {0: 100, 1: 250}"
 
 
 def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
     """The model, or None if the tree is not a pipeline definition at all."""
     if not isinstance(root, MappingNode):
-        problems.error(
-            root.place, f"a definition must be a mapping, not {describe(root)}", "start with `pipeline: name`"
-        )
+        hint = "start with `pipeline: name`"
+        problems.error(root.place, f"a definition must be a mapping, not {describe(root)}", hint)
         return None
-    fields = Fields(root, PIPELINE_KEYS, "the pipeline", problems)
-    name = fields.text("pipeline") or ""
-    if "pipeline" not in fields:
+    found = Values(root, PIPELINE, "the pipeline", problems)
+    name = found["pipeline"] or ""
+    if "pipeline" not in found:
         problems.error(root.place, "the pipeline has no name", "start with `pipeline: name`")
     if name and not PIPELINE_NAME.match(name):
-        fields.wrong("pipeline", "a name", "use letters, digits, dashes and underscores")
+        found.wrong("pipeline", "a name", "use letters, digits, dashes and underscores")
     broken: set[str] = set()
     views: list[View] = []
 
-    def step(key: Scalar, node: Node, into: Problems) -> Step | None:
-        made, view = parse_step(key, node, into)
-        if view is not None:
-            views.append(view)
-        return made
+    def step(key: Scalar, values: Values) -> Step | None:
+        operation = OPERATIONS[values.kind](values) if values.kind else None
+        if operation is None:
+            return None
+        if values["view"] is not None:
+            views.extend(filter(None, [view_of(key, values["view"], key.text)]))
+        return Step(key.text, operation, values["expect"], watermark_of(values), key.place, values.places)
 
-    sources: list[Source] = section(fields, "sources", parse_source, broken)
-    steps: list[Step] = section(fields, "steps", step, broken)
-    sinks: list[Sink] = section(fields, "sinks", parse_sink, set())
-    views += section(fields, "views", parse_view, set())
-    functions: list[Function] = section(fields, "functions", parse_function_of_sql, set())
-    pipeline = Pipeline(
-        name=name,
-        sources=tuple(sources),
-        steps=tuple(steps),
-        sinks=tuple(sinks),
-        views=tuple(views),
-        engine=fields.choice("engine", Engine, Engine.STANDARD),
-        delivery=fields.choice("delivery", Delivery, Delivery.AT_LEAST_ONCE),
-        bootstrap_servers=fields.text("bootstrap_servers") or DEFAULT_BOOTSTRAP_SERVERS,
-        kafka=fields.settings("kafka"),
-        trigger=fields.duration("trigger"),
-        state_trigger=fields.duration("state_trigger"),
-        dead_letters=fields.topic("dead_letters"),
-        warehouse=fields.text("warehouse"),
-        checkpoints=fields.text("checkpoints"),
-        master=fields.text("master"),
-        spark=fields.settings("spark"),
-        functions=tuple(functions),
-        secrets=frozenset(problems.secrets),
-        place=root.place,
-    )
-    return Parsed(pipeline, frozenset(broken), any(key in fields for key in ("sinks", "views")) or bool(views))
+    sections = {
+        "sources": section(found, "sources", source_of, broken),
+        "steps": section(found, "steps", step, broken),
+        "sinks": section(found, "sinks", sink_of, set()),
+        "functions": section(found, "functions", function_of, set()),
+    }
+    views += section(found, "views", lambda key, values: view_of(key, values, values["from"]), set())
+    made: dict[str, Any] = {**sections, **{each.name: found[each.name] for each in SETTINGS}}
+    pipeline = Pipeline(name, **made, views=tuple(views), secrets=frozenset(problems.secrets), place=root.place)
+    return Parsed(pipeline, frozenset(broken), any(key in found for key in ("sinks", "views")) or bool(views))
 
 
 def section(
-    fields: Fields, key: str, parse: Callable[[Scalar, Node, Problems], Made | None], broken: set[str]
-) -> list[Made]:
-    """The entries of one section, by name."""
-    node = fields.node(key)
+    found: Values, name: str, build: Callable[[Scalar, Values], Declared | None], broken: set[str]
+) -> tuple[Declared, ...]:
+    """The declarations of one section, by name."""
+    node = found[name]
     if node is None or (isinstance(node, Scalar) and node.value is None):
-        return []
+        return ()
     if not isinstance(node, MappingNode):
-        fields.wrong(key, "a mapping of names", f"{key}: {{name: …}}")
-        return []
+        found.wrong(name, "a mapping of names", f"{name}: {{name: …}}")
+        return ()
+    key = next(each for each in PIPELINE.keys if each.name == name)
+    what = name.removesuffix("s")
     made = []
-    for name, value in node.entries:
-        if not NAME.match(name.text):
-            fields.problems.error(
-                name.place,
-                f"'{shortened(name.text)}' cannot be the name of a {key.removesuffix('s')}",
-                "use letters, digits and underscores, and do not start with a digit",
-            )
-        found = parse(name, value, fields.problems)
-        if found is None:
-            broken.add(name.text)
+    for each, value in node.entries:
+        if not NAME.match(each.text):
+            hint = "use letters, digits and underscores, and do not start with a digit"
+            found.problems.error(each.place, f"'{shortened(each.text)}' cannot be the name of a {what}", hint)
+        declared = build(each, Values(value, key, f"{what} '{each.text}'", found.problems))
+        if declared is None:
+            broken.add(each.text)
         else:
-            made.append(dataclasses.replace(found, places=value_places(value)))
-    return made
+            made.append(declared)
+    return tuple(made)
+
+
+def watermark_of(found: Values) -> Watermark | None:
+    values = found["watermark"]
+    return None if values is None else values.made(Watermark, place=values.place)
+
+
+def source_of(name: Scalar, found: Values) -> Source | None:
+    kind = found.kind
+    if kind is None:
+        return None
+    is_topic = kind in TOPICS
+    is_stream = is_topic if found["stream"] is None else found["stream"]
+    if is_stream and kind == "jdbc":
+        where = found.place_of("stream")
+        found.problems.error(where, f"{found.what} reads a database and cannot be a stream", "remove stream")
+    record = record_format(found, is_topic=is_topic)
+    origin: Origin | None
+    if is_topic:
+        origin = topic_origin(found)
+    else:
+        inner = found[kind]
+        origin = inner.made(FileOrigin) if kind == "files" else inner.made(JdbcOrigin, refresh=found["refresh"])
+    if origin is None:
+        return None
+    watermark = watermark_of(found)
+    return Source(name.text, origin, record, found["columns"], watermark, is_stream, name.place, found.places)
+
+
+def topic_origin(found: Values) -> TopicOrigin | None:
+    topics = found["topics"] or tuple(filter(None, [found["topic"]]))
+    pattern = found["pattern"]
+    if pattern is not None:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            message = f"pattern of {found.what} is not a regular expression: {error}"
+            found.problems.error(found.place_of("pattern"), message, "write a regular expression, such as rigs-.*")
+    start = start_of(found, topics)
+    if not topics and pattern is None:
+        return None
+    most, lost = found["max_records_per_batch"], found["on_data_loss"]
+    return TopicOrigin(topics, pattern, start, found["bootstrap_servers"], found["kafka"], most, lost)
+
+
+def start_of(found: Values, topics: tuple[str, ...]) -> Start:
+    node = found["start"]
+    if node is None:
+        return Start()
+    if isinstance(node, MappingNode):
+        return offsets_of(found, node, topics)
+    text = node.text if isinstance(node, Scalar) else ""
+    if text in {StartAt.EARLIEST, StartAt.LATEST}:
+        return Start(StartAt(text))
+    moment = parse_moment(text)
+    if moment is None:
+        found.wrong("start", "a starting point", START_HINT)
+        return Start()
+    return Start(StartAt.TIME, moment)
+
+
+def offsets_of(found: Values, node: MappingNode, topics: tuple[str, ...]) -> Start:
+    """`{0: 100}` for the one topic, or `{topic: {0: 100}}`."""
+    what = f"start of {found.what}"
+    is_nested = all(isinstance(value, MappingNode) for _key, value in node.entries)
+    if not is_nested and len(topics) != 1:
+        message = f"{what} has offsets without a topic, and the source does not read exactly one topic"
+        found.problems.error(node.place, message, "write start: {topic: {partition: offset}}")
+        return Start()
+    offsets: dict[str, dict[int, int]] = {}
+    for topic, entries in [(key.text, value) for key, value in node.entries] if is_nested else [(topics[0], node)]:
+        assert isinstance(entries, MappingNode)
+        if topics and topic not in topics:
+            message = f"{what} names the topic '{topic}', which the source does not read"
+            found.problems.error(entries.place, message, f"name one of {', '.join(topics)}")
+        partitions = offsets.setdefault(topic, {})
+        for key, value in entries.entries:
+            offset = value.value if isinstance(value, Scalar) else None
+            if type(offset) is int and 0 <= offset < 2**63 and re.fullmatch(r"[0-9]{1,9}", key.text):
+                partitions[int(key.text)] = offset
+            else:
+                found.problems.error(key.place, f"{what} must map partitions to offsets", START_HINT)
+    return Start(StartAt.OFFSETS, offsets=offsets) if node.entries else Start()
+
+
+def record_format(found: Values, *, is_topic: bool) -> RecordFormat:
+    encoding = found["format"] or Encoding.JSON
+    for key in ("writer_schema", "writer_schemas"):
+        if key in found and encoding is not Encoding.AVRO:
+            found.error(key, f"{key} of {found.what} applies to format: avro, not to {encoding}")
+    node, schema = found["schema"], None
+    if node is None:
+        if is_topic and encoding in {Encoding.JSON, Encoding.AVRO}:
+            is_avro = encoding is Encoding.AVRO
+            form = "{file: record.avsc}" if is_avro else "id BIGINT, name STRING; or format: text"
+            found.missing("schema", f"add schema: {form}")
+    elif encoding in {Encoding.TEXT, Encoding.BYTES}:
+        found.error("schema", f"schema of {found.what} is not allowed with format: {encoding}", "remove schema")
+    else:
+        schema = read_schema(node, encoding, f"schema of {found.what}", found.problems)
+        if schema is not None and encoding is Encoding.AVRO:
+            schema = with_writers(found, schema)
+    return RecordFormat(encoding, schema, found["tombstones"])
+
+
+def with_writers(found: Values, schema: RecordSchema) -> RecordSchema:
+    """The schema with those of the records' writers: one for all records, or one for each id in their headers."""
+    single, by_id, problems = found["writer_schema"], found["writer_schemas"], found.problems
+    if single is not None and by_id is not None:
+        found.error("writer_schemas", f"{found.what} has both writer_schema and writer_schemas", "keep one")
+    if single is not None:
+        what = f"writer_schema of {found.what}"
+        return dataclasses.replace(schema, writer=read_writer(single, schema, what, problems))
+    if by_id is None:
+        return schema
+    if not isinstance(by_id, MappingNode) or not by_id.entries:
+        found.wrong("writer_schemas", "a mapping of ids to schemas", "write writer_schemas: {1: v1.avsc, 2: v2.avsc}")
+        return schema
+    what = f"in writer_schemas of {found.what}"
+    writers: dict[int, str] = {}
+    for key, node in by_id.entries:
+        if not re.fullmatch(r"[0-9]{1,10}", key.text) or int(key.text) > LARGEST_SCHEMA_ID:
+            problems.error(key.place, f"'{shortened(key.text)}' {what} is not a schema id", "write 1: v1.avsc")
+            continue
+        text = read_writer(node, schema, f"schema {key.text} {what}", problems)
+        if text is not None:
+            writers[int(key.text)] = text
+    return dataclasses.replace(schema, writers=DeclaredSchemas(writers))
+
+
+def sql_of(found: Values) -> Sql | None:
+    return None if found["sql"] is None else Sql(found["sql"], found.place_of("sql"))
+
+
+def python_of(found: Values) -> PythonFunction | None:
+    function, columns = found["python"], schema_of(found)
+    return PythonFunction(found["from"], function, columns) if function is not None and found["from"] else None
+
+
+def schema_of(found: Values) -> tuple[Column, ...] | None:
+    node = found["schema"]
+    return None if node is None else read_columns(node, f"schema of {found.what}", found.problems)
+
+
+def aggregation_of(found: Values) -> Aggregation | None:
+    window = None if found["window"] is None else window_of(found["window"])
+    return Aggregation(found["from"], found["aggregate"], found["by"], window) if found["from"] else None
+
+
+def window_of(found: Values) -> Window | None:
+    size, slide = found["size"], found["slide"]
+    if slide is not None and size is not None and not 0 < slide.milliseconds <= size.milliseconds:
+        hint = "a longer slide would leave gaps between windows"
+        found.wrong("slide", f"longer than 0 and at most the size, {size}", hint)
+    has_length = size is not None or found["gap"] is not None
+    return found.made(Window, place=found.place) if has_length else None
+
+
+def deduplication_of(found: Values) -> Deduplication | None:
+    return found["deduplicate"].made(Deduplication, input=found["from"]) if found["from"] else None
+
+
+def join_of(found: Values) -> Join | StreamJoin | None:
+    values: Values = found["join"]
+    other = None if values.kind is None else values[values.kind]
+    if not values.is_whole or other is None or not found["from"]:
+        return None
+    if values.kind == "table":
+        return Join(found["from"], other, values["on"], values["how"])
+    within = None if values["within"] is Unbounded.FOREVER else values["within"]
+    return StreamJoin(found["from"], other, values["on"], within, values["how"])
+
+
+def state_of(found: Values) -> KeyedState | None:
+    columns = schema_of(found)
+    return found["state"].made(KeyedState, input=found["from"], columns=columns) if found["from"] else None
+
+
+OPERATIONS: dict[str, Callable[[Values], Operation | None]] = {
+    "sql": sql_of,
+    "python": python_of,
+    "aggregate": aggregation_of,
+    "deduplicate": deduplication_of,
+    "join": join_of,
+    "state": state_of,
+}
+
+
+def view_of(name: Scalar, found: Values, source: str | None) -> View | None:
+    """A view of a source or step, which may be the step that declares it."""
+    content: LatestRows | RunningAggregate | Changes | None = None
+    if found.kind == "key":
+        content = LatestRows(found["key"], found["order_by"]) if found["key"] else None
+    elif found.kind == "aggregate":
+        content = RunningAggregate(found["by"], found["aggregate"])
+    elif found.kind == "changes":
+        content = changes_of(found)
+    if content is None or not source:
+        return None
+    return View(name.text, source, content, name.place, found.places, found["url"])
+
+
+def changes_of(found: Values) -> Changes | None:
+    values: Values | None = found["changes"]
+    if values is None:
+        return None
+    key, sequence = values["key"], values["sequence"]
+    if values["remember"] is not None and values["history"]:
+        message = f"{values.what} has history: true, which keeps deletions as it keeps every change"
+        values.error("remember", message, "remove remember")
+    if sequence is not None and sequence.lower() in map(str.lower, key):
+        where = values.place_of("sequence")
+        values.problems.error(where, f"{values.what} has '{sequence}' in its key", "name another column")
+    if not values.is_whole:
+        return None
+    return Changes(key, sequence, values["deletes"], values["history"], values["remember"])
+
+
+def refuse_beside_changes(found: Values) -> None:
+    """Refuses other keys that decide which rows are kept."""
+    for key in ("key", "order_by", "mode"):
+        if key in found:
+            message = f"{found.what} has {key}, and its changes decide which rows are kept"
+            found.error(key, message, f"remove {key}")
+
+
+def sink_of(name: Scalar, found: Values) -> Sink | None:
+    target = TARGETS[found.kind](found) if found.kind else None
+    mode = SinkMode.APPEND
+    if "changes" in found:
+        refuse_beside_changes(found)
+    elif found.kind == "table":
+        mode = table_mode(found)
+    elif found.kind != "lakehouse":
+        mode = found["mode"] or SinkMode.APPEND
+    if isinstance(target, LakehouseTarget) and target.key:
+        mode = SinkMode.UPSERT
+    if target is None or not found["from"]:
+        return None
+    return Sink(name.text, found["from"], target, mode, name.place, found.places)
+
+
+def table_mode(found: Values) -> SinkMode:
+    mode: SinkMode = found["mode"] or (SinkMode.UPSERT if "key" in found else SinkMode.APPEND)
+    if mode is SinkMode.UPSERT and "key" not in found:
+        where = found.place_of("mode")
+        found.problems.error(where, f"{found.what} has mode: upsert but no key", "name the key columns: key: [id]")
+    elif mode is SinkMode.APPEND and "order_by" in found:
+        decides = "has order_by, which decides between rows of the same key, but its rows are appended"
+        found.error("order_by", f"{found.what} {decides}", "name the key columns: key: [id], and remove mode: append")
+    elif mode is SinkMode.APPEND and "key" in found:
+        message = f"{found.what} has a key, and its rows are appended: no row would replace that of its key"
+        found.error("key", message, "remove key, or mode: append")
+    return mode
+
+
+def topic_target(found: Values) -> TopicTarget | None:
+    encoding, value, deletes = found["format"], found["value"], found["deletes"]
+    if encoding is not Encoding.JSON and len(value) != 1:
+        message = f"{found.what} with format: {encoding} needs exactly one expression as its value"
+        found.problems.error(found.place_of("value"), message, "for example value: message")
+    if deletes is not None and found["key"] is None:
+        message = f"{found.what} writes tombstones, and has no key"
+        found.problems.error(found.place_of("deletes"), message, "add key: an SQL expression")
+    if found["topic"] is None:
+        return None
+    servers, settings = found["bootstrap_servers"], found["kafka"]
+    return TopicTarget(found["topic"], found["key"], value, encoding, found["headers"], servers, settings, deletes)
+
+
+def table_target(found: Values) -> TableTarget | None:
+    changes = changes_of(found)
+    if found["table"] is None:
+        return None
+    return TableTarget(found["table"], found["key"], found["url"], found["order_by"], changes)
+
+
+def lakehouse_target(found: Values) -> LakehouseTarget | None:
+    inner: Values = found["lakehouse"]
+    key = inner["key"] or ()
+    mode = inner["mode"] or (LakehouseMode.MERGE if key else LakehouseMode.APPEND)
+    if mode is LakehouseMode.MERGE and not key:
+        inner.problems.error(inner.place, f"{inner.what} has mode: merge but no key", "name the key columns: key: [id]")
+    elif mode is LakehouseMode.APPEND and key:
+        inner.error("key", f"{inner.what} has a key, and its rows are appended", "remove key, or mode: append")
+    if inner["format"] is LakehouseFormat.ICEBERG and inner["path"] is not None:
+        message = f"{inner.what} has a path, and Iceberg tables are found by their name in a catalog"
+        hint = "write table: catalog.schema.name, and set the catalog under spark: of the pipeline"
+        inner.error("path", message, hint)
+    if not inner.is_whole:
+        return None
+    return LakehouseTarget(inner["format"], inner["table"], inner["path"], key, inner["partition_by"])
+
+
+def console_target(found: Values) -> ConsoleTarget:
+    if not found["console"]:
+        found.wrong("console", "true", "remove the sink to disable it")
+    return ConsoleTarget()
+
+
+TARGETS: dict[str, Callable[[Values], Target | None]] = {
+    "topic": topic_target,
+    "files": lambda found: found["files"].made(FilesTarget),
+    "table": table_target,
+    "lakehouse": lakehouse_target,
+    "spark": lambda found: found["spark"].made(SparkTarget),
+    "console": console_target,
+    "python": lambda found: None if found["python"] is None else PythonTarget(found["python"]),
+}
+
+
+def function_of(name: Scalar, found: Values) -> Function | None:
+    returns = found["returns"]
+    kind = None if returns is None else read_type(returns, f"returns of {found.what}", found.problems)
+    if kind is None or found["python"] is None:
+        return None
+    return Function(name.text, found["python"], kind, found["pandas"], found["deterministic"], name.place, found.places)

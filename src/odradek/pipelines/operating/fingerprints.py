@@ -28,7 +28,6 @@ from odradek.pipelines.definition.operations import (
     Sql,
     StreamJoin,
 )
-from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.planning.sql_parts import normalised, state_parts
@@ -207,7 +206,7 @@ class Reader:
                 types |= key_types(f"step {name}", step.operation, self._columns)
         ends: list[Sink | View] = [*flow.sinks, *flow.views]
         for end in ends:
-            changes = changes_of(end)
+            changes = end.changes
             if changes is not None:
                 facts[changes_fact(end)] = changes_text(changes)
         for files in files_of(flow):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import RunningAggregate, TopicTarget
 from odradek.pipelines.definition.operations import Aggregation, Sql
-from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.sql_text import SqlError, parse_expression
 from odradek.pipelines.planning.sql_parts import calls_in
 
@@ -154,7 +153,7 @@ def expressions_of(pipeline: Pipeline, streams: Streams) -> Iterator[tuple[str, 
         yield from sink_texts(sink)
     ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
     for end in ends:
-        changes = changes_of(end)
+        changes = end.changes
         if changes is not None and changes.deletes is not None:
             yield f"deletes of '{end.name}'", changes.deletes, place_of(end, "changes", "deletes")
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import Changes, RunningAggregate, Sink
 from odradek.pipelines.definition.operations import Aggregation
-from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.arrival import check_arrival, check_equal_changes, check_tombstones
 from odradek.pipelines.planning.grouping_sets import grouped_expressions
@@ -32,7 +31,7 @@ def check_ends(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Pro
     ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
     for end in ends:
         check_end(pipeline, end, graph, streams, problems)
-        changes = changes_of(end)
+        changes = end.changes
         if changes is not None and end.input in streams.names:
             check_equal_changes(pipeline, end, changes, graph, streams, problems)
         if isinstance(end, Sink) and end.input in streams.names:
@@ -141,7 +140,7 @@ def check_finishes(
 ) -> None:
     """Checks that groups become final: `append` writes a group once the watermark has passed its event time."""
     what = f"step '{step.name}' aggregates a stream"
-    if changes_of(end) is not None:
+    if end.changes is not None:
         writer, instead = f"'{end.name}' (changes)", ", or use key: instead of changes:"
     elif isinstance(end, Sink):
         can_update = State.SESSIONS not in state_of(step, streams.names)

@@ -23,7 +23,6 @@ from odradek.pipelines.definition.model import (
     View,
 )
 from odradek.pipelines.definition.operations import KeyedState
-from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import SinkMode, StartAt, StateClock
 from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.operating.fingerprints import as_recorded, changes_fact
@@ -114,15 +113,15 @@ def refuse_lossy(pipeline: Pipeline, end: View | Sink) -> None:
             f"name the views that do not depend on it, or empty the table and use `odradek pipeline reset "
             f"{pipeline.place.file}`"
         )
-    if isinstance(end, View) and changes_of(end) is None:
+    if isinstance(end, View) and end.changes is None:
         return
     streaming = streaming_names(pipeline, graph)
-    if changes_of(end) is not None and any(state_of(each, streaming) for each in before):
+    if end.changes is not None and any(state_of(each, streaming) for each in before):
         raise RebuildRefused(
             f"{name}: its changes derive from state, and a batch over the log has rows of open groups, which the "
             f"stream would write later; use `odradek pipeline reset {pipeline.place.file}`"
         )
-    is_appended = isinstance(end, Sink) and end.mode is not SinkMode.UPSERT and changes_of(end) is None
+    is_appended = isinstance(end, Sink) and end.mode is not SinkMode.UPSERT and end.changes is None
     if is_appended and any(state_of(each, streaming) for each in before):
         raise RebuildRefused(
             f"{name}: its rows derive from state and are appended, so that the stream would append rows "
@@ -162,12 +161,12 @@ class Rebuilding:
             self._fill_aggregate(end)
         else:
             self._fill_from_read(end, url)
-        others = {deletions_name(name): deletions_name(new)} if changes_of(end) is not None else {}
+        others = {deletions_name(name): deletions_name(new)} if end.changes is not None else {}
         rows = swap_tables(url, name, new, others)
         warehouse(url).forget(name, new)
         if isinstance(end, View) and isinstance(end.content, RunningAggregate):
             self._adopt_checkpoint(end)
-        elif changes_of(end) is not None:
+        elif end.changes is not None:
             self._store_changes(end)
         return rows
 
