@@ -55,7 +55,7 @@ WHOLE: dict[str, Any] = {
     "views": {"last": {"from": "queried", "key": ["id"]}, "sums": {"from": "rigs", "aggregate": {"n": "sum(id)"}}},
 }
 FREE = {"kafka", "spark", "columns", "aggregate", "headers", "options", "expect", "sources", "steps", "sinks", "views"}
-KEY_PROBLEM = re.compile(r"unknown key|has no |has none of|has both|is empty|inputs are the tables of its SQL")
+KEY_PROBLEM = re.compile(r"unknown key|has no |has none of|has both|is empty")
 
 OTHER = re.compile(r"no output|no watermark")  # follow from missing keys that are optional
 

@@ -239,7 +239,7 @@ def test_equal_lengths_of_time_are_equal() -> None:
         ("sources: {s: {jdbc: {url: 'jdbc:x'}}}", "jdbc of source 's' has none of table, query"),
         ("sources: {1s: {topic: a, format: text}}", "'1s' cannot be the name of a source"),
         ("steps: {s: {sql: 5}}", "sql of step 's' must be text, not the number 5; quote it"),
-        ("steps: {s: {sql: select 1, from: a}}", "step 's' has from, but its inputs are the tables of its SQL"),
+        ("steps: {s: {sql: select 1, from: a}}", "remove from: the inputs of a query are the tables of its SQL"),
         ("steps: {s: {sql: select 1, window: {}}}", "window of step 's' applies to aggregate, not to sql"),
         ("steps: {s: {from: a}}", "step 's' has none of sql, python, aggregate, deduplicate, join, state"),
         ("steps: {s: {aggregate: {n: count(*)}}}", "step 's' has no from; name the input, a source or step"),
@@ -249,7 +249,7 @@ def test_equal_lengths_of_time_are_equal() -> None:
         ),
         (
             "steps: {s: {from: [a, b], aggregate: {n: count(*)}}}",
-            "step 's' has several inputs, and aggregate takes one",
+            "step 's' has several inputs, and takes one",
         ),
         ("steps: {s: {from: [a, a], python: 'a:b'}}", "from of step 's' names 'a' twice"),
         ("steps: {s: {from: a, python: nodots}}", "python of step 's' must be an import path, not 'nodots'"),
@@ -270,7 +270,10 @@ def test_equal_lengths_of_time_are_equal() -> None:
         ),
         ("sinks: {s: {from: a}}", "sink 's' has none of topic, files, table, lakehouse, spark, console, python"),
         ("sinks: {s: {from: a, topic: t, url: x}}", "url of sink 's' applies to table, not to topic"),
-        ("sinks: {s: {from: a, topic: t, mode: upsert}}", "mode of sink 's' must be append or update, not 'upsert'"),
+        (
+            "sinks: {s: {from: a, topic: t, mode: upsert}}",
+            "mode of sink 's' cannot be 'upsert'; one of: append, update; only",
+        ),
         ("sinks: {s: {from: a, table: t, mode: upsert}}", "sink 's' has mode: upsert but no key"),
         (
             "sinks: {s: {from: a, table: t, order_by: b}}",
@@ -281,7 +284,7 @@ def test_equal_lengths_of_time_are_equal() -> None:
         ("sinks: {s: {from: a, topic: t, deletes: x}}", "sink 's' writes tombstones, and has no key"),
         ("sinks: {s: {from: a, topic: t, format: avro}}", "Avro is supported in sources only"),
         ("sinks: {s: {from: a, topic: t, format: text}}", "sink 's' with format: text needs exactly one expression"),
-        ("sinks: {s: {from: [a, b], console: true}}", "sink 's' takes one input"),
+        ("sinks: {s: {from: [a, b], console: true}}", "sink 's' has several inputs, and takes one"),
         ("sinks: {s: {from: a, console: false}}", "console of sink 's' must be true, not the boolean false"),
         ("views: {s: {from: a}}", "view 's' has none of key, aggregate"),
         ("views: {s: {from: a, key: b, by: c}}", "by of view 's' applies to aggregate, not to key"),

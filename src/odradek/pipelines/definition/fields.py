@@ -115,14 +115,16 @@ class Fields:
         self.wrong(key, "a positive integer")
         return None
 
-    def choice(self, key: str, words: Iterable[Word], default: Word) -> Word:
+    def choice(self, key: str, words: Iterable[Word], default: Word, hint: str = "") -> Word:
+        """One of some words; `hint` is added for a word that is none of them."""
         text = self.text(key)
         if text is None:
             return default
         known = {str(each): each for each in words}
         if text not in known:
             message = f"{key} of {self.what} cannot be '{shortened(text)}'"
-            self.problems.error(self.place_of(key), message, suggestion(text, known, what="one of"))
+            known_words = suggestion(text, known, what="one of")
+            self.problems.error(self.place_of(key), message, f"{known_words}; {hint}" if hint else known_words)
         return known.get(text, default)
 
     def topic(self, key: str) -> str | None:

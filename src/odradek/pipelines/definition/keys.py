@@ -79,7 +79,7 @@ class Key:
     required: str = ""  # the hint if it is missing or empty
     keys: tuple[Key, ...] = ()  # of KEYS, and of each value of NAMED and EXPECTATIONS
     one_of: tuple[str, ...] = ()  # of these keys exactly one is written
-    hint: str = ""  # how to choose one of them
+    hint: str = ""  # what to write instead of a wrong value, or how to choose one of the keys
     former: Mapping[str, str] = field(default_factory=dict, hash=False)  # former names of keys, for the message
 
     def belongs_to(self, chosen: str | None) -> bool:
@@ -191,7 +191,7 @@ JOIN = Key("join", Kind.KEYS, "A join with a static source or step, or with anot
 STEP = Key("steps", Kind.NAMED, "Steps by name. Names are tables of SQL.", keys=(
     Key("from", Kind.NAMES, "Inputs of the function, sources or steps.", owners=("python",),
         required="name the function's inputs, sources or steps: from: [one, another]",
-        applies="steps without sql, whose inputs are the tables of its SQL"),
+        hint="remove from: the inputs of a query are the tables of its SQL"),
     Key("from", Kind.INPUT, "Input of the step.", owners=("aggregate", "deduplicate", "join", "state"),
         required=ONE_INPUT),
     Key("sql", Kind.TEXT, "A query in Spark SQL over sources and steps."),
@@ -258,7 +258,7 @@ SINK = Key("sinks", Kind.NAMED, "Outputs by name.", keys=(
     Key("console", Kind.FLAG, "Prints rows.", default=True),
     Key("python", Kind.IMPORT, "A function of each batch and its id."),
     Key("mode", Kind.WORD, "append: final rows; update: every changed row.", SinkMode.APPEND,
-        (SinkMode.APPEND, SinkMode.UPDATE), ("topic", "spark", "console", "python")),
+        (SinkMode.APPEND, SinkMode.UPDATE), ("topic", "spark", "console", "python"), hint="only tables have upsert"),
     Key("mode", Kind.WORD, "Files have final rows.", SinkMode.APPEND, (SinkMode.APPEND,), ("files",)),
     Key("mode", Kind.WORD, "append: final rows; upsert: replaces the row of the same key. Default: upsert with a key.",
         words=(SinkMode.UPSERT, SinkMode.APPEND), owners=("table",)),
@@ -268,7 +268,7 @@ SINK = Key("sinks", Kind.NAMED, "Outputs by name.", keys=(
         Key("value", Kind.NAMES, "Columns of the record's value; with format text or bytes one SQL expression. "
             "Default: all columns."),
         Key("format", Kind.WORD, "Format of the record's value.", Encoding.JSON,
-            (Encoding.JSON, Encoding.TEXT, Encoding.BYTES)),
+            (Encoding.JSON, Encoding.TEXT, Encoding.BYTES), hint="Avro is supported in sources only"),
         Key("headers", Kind.EXPRESSIONS, f"Headers of the record: {EXPRESSIONS}."),
         Key("bootstrap_servers", Kind.TEXT, "Brokers of this sink, if not the pipeline's."),
         Key("kafka", Kind.SETTINGS, "Settings of this sink's producer."),

@@ -37,7 +37,7 @@ class Values(Fields):
                 self.is_whole = self.is_whole and not (found.required and not value)
             elif name in self and self.kind is not None:
                 to = options[0].applies or " or ".join(owner for each in options for owner in each.owners)
-                self.error(name, f"{name} of {what} applies to {to}, not to {self.kind}")
+                self.error(name, f"{name} of {what} applies to {to}, not to {self.kind}", options[0].hint)
 
     def __getitem__(self, name: str) -> Any:
         return self._read.get(name)
@@ -87,7 +87,7 @@ def input_of(values: Values, key: Key) -> str | None:
 def word_of(values: Values, key: Key) -> Any:
     if key.name not in values and key.required:
         values.missing(key.name, key.required)
-    return values.choice(key.name, key.words, key.default)
+    return values.choice(key.name, key.words, key.default, key.hint)
 
 
 def length_of(values: Values, key: Key) -> Any:
