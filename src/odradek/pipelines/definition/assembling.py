@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.checked import Definition, Way, finished, way
+from odradek.pipelines.definition.checked import Definition, finished, way
 from odradek.pipelines.definition.choices import NO_CHOICES
 from odradek.pipelines.definition.including import with_includes, with_relative_paths
 from odradek.pipelines.definition.nodes import MappingNode
@@ -42,9 +42,4 @@ def assembled(
         whole = Substitution(parameters, environment, problems).of(kept)
         assert isinstance(whole, MappingNode)
         whole = with_relative_paths(whole)
-    chosen = way(environment)
-    if chosen is Way.NEW:
-        from odradek.pipelines.definition import parsing_planned  # noqa: PLC0415 - one of two parsers
-
-        return finished(parsing_planned.parse_pipeline(whole, problems), problems, engine, chosen)
-    return finished(parse_pipeline(whole, problems), problems, engine)
+    return finished(parse_pipeline(whole, problems), problems, engine, way(environment))
