@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.cli.bench.workload import ProduceWorkload
-from odradek.protocol.framing import encode_request_frame
-from odradek.protocol.messages.fetch import FetchRequest
+from odradek.cli.bench import ProduceWorkload
 
 if TYPE_CHECKING:
     from tests.commands import Run
@@ -19,19 +17,12 @@ def written(odradek: Run, topic: str) -> int:
     return sum(partition["latest_offset"] for partition in partitions)
 
 
-@pytest.mark.parametrize("engine", ["client", "raw"])
-def test_produce_creates_the_topic_and_writes_the_records(odradek: Run, new_name: Any, engine: str) -> None:
+def test_produce_creates_the_topic_and_writes_the_records(odradek: Run, new_name: Any) -> None:
     topic = new_name()
-    ran = odradek("bench", "produce", "-t", topic, "-p", "3", "-n", "5000", "--engine", engine, "--format", "json")
+    ran = odradek("bench", "produce", "-t", topic, "-p", "3", "-n", "5000", "--format", "json")
     assert ran.code == 0, ran.errors
     row = ran.row
-    assert (row["bench"], row["engine"], row["partitions"], row["size"], row["acks"]) == (
-        "produce",
-        engine,
-        3,
-        100,
-        "all",
-    )
+    assert (row["bench"], row["partitions"], row["size"], row["acks"]) == ("produce", 3, 100, "all")
     assert row["records"] == written(odradek, topic) >= 5000
     assert row["bytes"] == 100 * row["records"]
     assert row["records_per_second"] == pytest.approx(row["records"] / row["seconds"], rel=0.05)
@@ -39,38 +30,25 @@ def test_produce_creates_the_topic_and_writes_the_records(odradek: Run, new_name
     assert 0 < spread["p50"] <= spread["p90"] <= spread["p99"] <= spread["p99.9"] <= spread["max"]
 
 
-@pytest.mark.parametrize("engine", ["client", "raw"])
-def test_consume_reads_all_that_produce_wrote(odradek: Run, topic: str, engine: str) -> None:
-    options = ("-n", "20000", "--batch-size", "10000", "--compression", "lz4", "--engine", "raw", "--format", "json")
+def test_consume_reads_all_that_produce_wrote(odradek: Run, topic: str) -> None:
+    options = ("-n", "20000", "--batch-size", "10000", "--compression", "lz4", "--format", "json")
     wrote = odradek("bench", "produce", "-t", topic, *options).row["records"]
-    ran = odradek("bench", "consume", "-t", topic, "--engine", engine, "--format", "json")
+    ran = odradek("bench", "consume", "-t", topic, "--format", "json")
     assert ran.code == 0, ran.errors
     assert ran.row["records"] == wrote
-    assert ran.row["engine"] == engine
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_batches_of_the_raw_engine_are_real_batches(odradek: Run, topic: str, codec: str) -> None:
-    options = ("-n", "100", "-s", "64", "--batch-size", "1000", "-z", codec)
-    assert odradek("bench", "produce", "-t", topic, "--engine", "raw", *options).code == 0
-    rows = odradek("consume", topic, "--until-end", "--format", "json").rows
-    assert len(rows) >= 100
-    assert {len(row["value"]) for row in rows} == {64}
-
-
-@pytest.mark.parametrize("engine", ["client", "raw"])
 @pytest.mark.parametrize("acks", ["0", "1"])
-def test_produce_with_other_acks(odradek: Run, topic: str, engine: str, acks: str) -> None:
-    ran = odradek("bench", "produce", "-t", topic, "-n", "2000", "--acks", acks, "--engine", engine, "--format", "json")
+def test_produce_with_other_acks(odradek: Run, topic: str, acks: str) -> None:
+    ran = odradek("bench", "produce", "-t", topic, "-n", "2000", "--acks", acks, "--format", "json")
     assert ran.code == 0, ran.errors
     assert ran.row["records"] == written(odradek, topic)
 
 
-@pytest.mark.parametrize("engine", ["client", "raw"])
-def test_rate_and_duration_are_kept(odradek: Run, topic: str, engine: str) -> None:
+def test_rate_and_duration_are_kept(odradek: Run, topic: str) -> None:
     ran = odradek(
-        "bench", "produce", "-t", topic, "--rate", "2000", "--duration", "1s", "--batch-size", "2000", "--engine",
-        engine, "--format", "json",
+        "bench", "produce", "-t", topic, "--rate", "2000", "--duration", "1s", "--batch-size", "2000",
+        "--format", "json",
     )  # fmt: skip
     assert ran.code == 0, ran.errors
     assert 0.9 <= ran.row["seconds"] < 10
@@ -106,15 +84,3 @@ def test_a_low_rate_hands_over_few_records_at_once() -> None:
     assert ProduceWorkload(rate=None, **settings).chunk_records(1000) == 1000
     assert ProduceWorkload(rate=10, **settings).chunk_records(1000) == 1
     assert ProduceWorkload(rate=50_000, **settings).chunk_records(1000) == 50
-
-
-def test_a_frame_declares_its_own_length() -> None:
-    frame = encode_request_frame(FetchRequest(max_wait_ms=1, min_bytes=1), 12, b"test")
-    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
-
-
-@pytest.mark.parametrize("bench", ["produce", "consume"])
-def test_the_raw_engine_says_that_it_has_no_tls(offline: Run, bench: str) -> None:
-    ran = offline("bench", bench, "--engine", "raw", "-X", "security.protocol=SSL")
-    assert ran.code == 1
-    assert "--engine raw speaks plaintext only" in ran.errors

@@ -1,46 +1,43 @@
-"""`odradek bench produce`, `consume` and `latency`: throughput, and the time until records are written or read."""
+"""`odradek bench`: throughput of producing and consuming, and the time until records are written or read."""
 
 from __future__ import annotations
 
+import random
 import struct
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-import click
-from confluent_kafka import KafkaError, Message, TopicPartition
 
 from odradek.admin.cluster import Cluster, close_consumer
 from odradek.admin.records.record_reader import PartitionRange, Start, find_ranges
-from odradek.cli.bench.raw_engine import consume_raw, produce_raw
-from odradek.cli.bench.workload import (
-    ProduceWorkload,
-    Result,
-    Tick,
-    batch_options,
-    bench_topic,
-    check_plaintext,
-    existing_topic,
-    payload,
-    progress_bar,
-    run_options,
-    size_option,
-    topic_option,
-    written_so_far,
+from odradek.cli.client.options import acks_option, cluster_options, complete_topics, compression_option
+from odradek.cli.framework.commands import group
+from odradek.cli.framework.options import option, with_options
+from odradek.cli.framework.output import fields_of, note, print_json, say, shows_progress, strong
+from odradek.cli.framework.parameter_types import (
+    DURATION_MS,
+    PARTITION_COUNT,
+    POSITIVE,
+    RECORD_COUNT,
+    SIZE_BYTES,
+    TOPIC_NAME,
+    VALUE_SIZE_BYTES,
 )
-from odradek.cli.client.options import cluster_options
-from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import option
-from odradek.cli.framework.parameter_types import DURATION_MS, POSITIVE, RECORD_COUNT, SIZE_BYTES
 from odradek.conventions.failures import Failure
-from odradek.conventions.figures import count_text
+from odradek.conventions.figures import count_text, duration_text, percentiles, size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from confluent_kafka import KafkaError, Message
 
+    from odradek.admin.cluster import TopicDescription
 
+BENCH_TOPIC = "odradek-bench"
+PAYLOAD_WORDS = 100_000  # a larger value repeats the text
+PACE_SLICE_S = 0.001
 CHUNK_RECORDS = 1000
 SAMPLE_EVERY_RECORDS = 100
 SETTLE_S = 10.0
@@ -53,28 +50,185 @@ WARM_UP_S = 0.5  # the first records pay for connections and caches
 DRAIN_S = 5.0
 SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's default, would be what is measured
 
+topic_option = option(
+    "--topic -t", "TOPIC", TOPIC_NAME, "The topic to use.", default=BENCH_TOPIC, shell_complete=complete_topics
+)
+size_option = option("--size -s", "BYTES", VALUE_SIZE_BYTES, "Size of a value.", default=100)
+batch_size_option = option("--batch-size", "BYTES", SIZE_BYTES, "Largest batch.", default=1_000_000)
+partitions_option = option(
+    "--partitions -p", "N", PARTITION_COUNT, "Partitions of the topic if it has to be created.", default=6
+)
+duration_option = option("--duration duration_ms", "DURATION", DURATION_MS, "Stop after this long, such as 10s or 1m.")
 
-@command(
+
+def batch_options(linger: str) -> Callable[[Any], Any]:
+    """The options that say how records become batches; `linger` is the default of `--linger`."""
+    text = "How long a batch waits for more records."
+    linger_option = option("--linger linger_ms", "DURATION", DURATION_MS, text, default=linger)
+    options = (batch_size_option, linger_option, acks_option, compression_option, partitions_option)
+    return lambda function: with_options(function, *options)
+
+
+def bench_topic(cluster: Cluster, name: str, partitions: int) -> TopicDescription:
+    """The existing topic, or a new one. Its partitions have leaders when this returns."""
+    if cluster.create_topic(name, partitions):
+        note(
+            f"created topic {name} with {count_text(partitions, 'partition')}; `odradek topic delete {name}` removes it"
+        )
+    description = existing_topic(cluster, name)
+    cluster.latest_offsets(name, [partition.id for partition in description.partitions])
+    return description
+
+
+def existing_topic(cluster: Cluster, name: str) -> TopicDescription:
+    try:
+        return cluster.describe_topic(name)
+    except Failure as failure:
+        raise Failure(f"{failure.message}; `odradek bench produce` creates and fills one") from None
+
+
+def written_so_far(cluster: Cluster, description: TopicDescription) -> int:
+    """The sum of the partitions' end offsets: its growth is the number of records that a run has written."""
+    partitions = [partition.id for partition in description.partitions]
+    return sum(cluster.latest_offsets(description.name, partitions).values())
+
+
+def payload(size_bytes: int) -> bytes:
+    """Text that compresses about as well as JSON. It is the same in every run."""
+    words = random.Random(7).choices(
+        [b"pressure", b"temperature", b"oil", b"rig", b"107", b"30", b"18", b"valve"], k=min(size_bytes, PAYLOAD_WORDS)
+    )
+    text = b" ".join([*words, b""])
+    return (text * (size_bytes // len(text) + 1))[:size_bytes] if text else b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceWorkload:
+    """Records to write. A run ends after `records` or after `duration_ms`, whichever is first."""
+
+    topic: str
+    value: bytes
+    records: int | None
+    duration_ms: int | None
+    rate: float | None
+    batch_size: int
+    linger_ms: int
+    acks: str
+    compression: str
+
+    def is_over(self, sent: int, seconds: float) -> bool:
+        has_all = self.records is not None and sent >= self.records
+        return has_all or (self.duration_ms is not None and seconds * 1000 >= self.duration_ms)
+
+    def chunk_records(self, most: int) -> int:
+        """Number of records to produce at once: at a low rate, those of one millisecond."""
+        return most if self.rate is None else max(1, min(most, int(self.rate * PACE_SLICE_S)))
+
+    def pace(self, sent: int, began_at: float, wait: Callable[[float], Any]) -> None:
+        """Wait until the next record is due. Returns at once without a rate, or when behind it."""
+        if self.rate is None:
+            return
+        ahead_s = sent / self.rate - (time.perf_counter() - began_at)
+        while ahead_s > 0:
+            wait(min(ahead_s, 0.1))
+            ahead_s = sent / self.rate - (time.perf_counter() - began_at)
+
+    def client_settings(self) -> dict[str, Any]:
+        return {
+            "acks": self.acks,
+            "compression.type": self.compression,
+            "batch.size": self.batch_size,
+            "batch.num.messages": 1_000_000,
+            "linger.ms": self.linger_ms,
+            "queue.buffering.max.messages": 500_000,
+            "message.timeout.ms": 30_000,
+            "message.max.bytes": max(1_000_000, len(self.value) + 1000),
+        }
+
+    def facts(self) -> dict[str, Any]:
+        return {"size": len(self.value), **fields_of(self, "batch_size linger_ms acks compression rate")}
+
+
+Tick = Callable[[int], None]
+
+
+@dataclass
+class Result:
+    """The result of a run. `latencies_ms` are a sample; `facts` are the options of the run."""
+
+    bench: str
+    records: int
+    size_bytes: int
+    seconds: float
+    latencies_ms: Sequence[float] = ()
+    latency_of: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def show(self, as_json: bool) -> None:
+        """Print the result: sentences, or one object."""
+        rate = self.records / self.seconds if self.seconds else 0.0
+        rate_bytes = self.size_bytes / self.seconds if self.seconds else 0.0
+        spread = percentiles(self.latencies_ms)
+        if as_json:
+            fields = {
+                "bench": self.bench,
+                **self.facts,
+                "records": self.records,
+                "bytes": self.size_bytes,
+                "seconds": round(self.seconds, 4),
+                "records_per_second": round(rate, 1),
+                "bytes_per_second": round(rate_bytes, 1),
+            }
+            if spread:
+                fields["latency_ms"] = {name: round(value, 4) for name, value in spread.items()}
+            print_json(fields)
+            return
+        took = f"{count_text(self.records, 'record')}, {size_text(self.size_bytes)} in {self.seconds:.2f} s"
+        say(f"{strong(self.bench)}  {took}")
+        say(f"  {count_text(rate, 'record')}/s · {size_text(rate_bytes)}/s")
+        if spread:
+            shown = ", ".join(f"{name} {duration_text(value)}" for name, value in spread.items())
+            say(f"  {self.latency_of}: {shown}")
+
+
+def progress_bar(description: str, total: int | None) -> AbstractContextManager[Tick]:
+    """A bar on a terminal. Its value is a function that takes the number of records so far."""
+    if not shows_progress():
+        return nullcontext(lambda _done: None)
+    from odradek.cli.framework.progress import count_progress
+
+    return count_progress(description, total)
+
+
+@group(
+    examples=[
+        ("a million records of 100 bytes", "odradek bench produce"),
+        ("read them back", "odradek bench consume"),
+        ("latency at 10,000 records per second", "odradek bench latency --rate 10000 --duration 10s"),
+    ],
+)
+def bench() -> None:
+    """Measure a cluster: produce, consume, latency."""
+
+
+@bench.command(
+    short_help="Measure the throughput of producing.",
     examples=[
         ("a million records of 100 bytes", "odradek bench produce"),
         ("1 KB records in lz4 for half a minute", "odradek bench produce --size 1000 -z lz4 --duration 30s"),
         ("small batches", "odradek bench produce --batch-size 16384 --linger 0ms"),
-        ("the broker alone, without the cost of a client", "odradek bench produce --engine raw -n 5000000"),
         ("time of acknowledgement at 50,000 records per second", "odradek bench produce --rate 50000 --duration 10s"),
-    ]
+    ],
 )
 @topic_option
 @option("--records -n", "N", RECORD_COUNT, "Records to write. Default: a million, unless --duration is given.")
 @size_option
 @batch_options(linger="5ms")
 @option("--rate", "N", POSITIVE, "Records per second. Default: no limit.")
-@run_options
-@option("--in-flight", "N", click.IntRange(min=1, max=100), "Requests in flight on each connection.", default=5)
+@duration_option
 @cluster_options
-def produce(cluster: Cluster, as_json: bool, topic: str, partitions: int, engine: str, **options: Any) -> None:
+def produce(cluster: Cluster, as_json: bool, topic: str, partitions: int, **options: Any) -> None:
     """Measure the throughput of producing, and the time until records are acknowledged."""
-    if engine == "raw":
-        check_plaintext(cluster)
     description = bench_topic(cluster, topic, partitions)
     if options["records"] is None and options["duration_ms"] is None:
         options["records"] = 1_000_000
@@ -90,10 +244,7 @@ def produce(cluster: Cluster, as_json: bool, topic: str, partitions: int, engine
             time.sleep(0.01)
 
     with progress_bar("producing", workload.records) as tick:
-        if engine == "raw":
-            result = produce_raw(description, workload, tick, settle)
-        else:
-            result = produce_by_client(cluster, workload, tick, settle)
+        result = write(cluster, workload, tick, settle)
     written = written_so_far(cluster, description) - before
     if written < result.records:
         reason = "see the broker's log" if cluster.last_error is None else cluster.last_error.str()
@@ -102,7 +253,7 @@ def produce(cluster: Cluster, as_json: bool, topic: str, partitions: int, engine
     result.show(as_json)
 
 
-def produce_by_client(cluster: Cluster, workload: ProduceWorkload, tick: Tick, settle: Callable[[int], None]) -> Result:
+def write(cluster: Cluster, workload: ProduceWorkload, tick: Tick, settle: Callable[[int], None]) -> Result:
     """Produce at the requested rate, or without a limit. One acknowledgement in a hundred is measured."""
     latencies_ms: list[float] = []
 
@@ -132,30 +283,27 @@ def produce_by_client(cluster: Cluster, workload: ProduceWorkload, tick: Tick, s
         pass
     settle(sent)
     seconds = time.perf_counter() - began_at
-    return Result("produce", "client", sent, sent * len(workload.value), seconds, latencies_ms, "acknowledged after")
+    return Result("produce", sent, sent * len(workload.value), seconds, latencies_ms, "acknowledged after")
 
 
-@command(
+@bench.command(
+    short_help="Measure the throughput of consuming.",
     examples=[
         ("everything that `odradek bench produce` has written", "odradek bench consume"),
         ("at most a million records of another topic", "odradek bench consume --topic pump -n 1000000"),
-        ("the broker alone, without the cost of a client", "odradek bench consume --engine raw"),
-    ]
+    ],
 )
 @topic_option
 @option("--records -n", "N", RECORD_COUNT, "Stop after N records. Default: at the end of the topic.")
 @option(
     "--fetch-size", "BYTES", SIZE_BYTES, "Largest number of bytes per partition in one response.", default=1_048_576
 )
-@run_options
+@duration_option
 @cluster_options
 def consume(
-    *, topic: str, records: int | None, fetch_size: int, duration_ms: int | None, engine: str, connections: int,
-    cluster: Cluster, as_json: bool,
+    *, topic: str, records: int | None, fetch_size: int, duration_ms: int | None, cluster: Cluster, as_json: bool,
 ) -> None:  # fmt: skip
     """Measure the throughput of consuming a topic from its beginning to its end."""
-    if engine == "raw":
-        check_plaintext(cluster)
     description = existing_topic(cluster, topic)
     partitions = [partition.id for partition in description.partitions]
     ranges = [
@@ -165,21 +313,19 @@ def consume(
     if not held:
         raise Failure(f"topic {topic} is empty; `odradek bench produce` writes records")
     total = min(records or held, held)
-    asked: dict[str, Any] = {"ranges": ranges, "total": total, "fetch_size": fetch_size, "duration_ms": duration_ms}
     with progress_bar("consuming", total) as tick:
-        if engine == "raw":
-            result = consume_raw(description, connection_count=connections, tick=tick, **asked)
-        else:
-            result = consume_by_client(cluster, topic=topic, tick=tick, **asked)
+        result = read(cluster, topic, ranges, total, fetch_size, duration_ms, tick)
     result.facts = {"topic": topic, "partitions": len(partitions), "fetch_size": fetch_size}
     result.show(as_json)
 
 
-def consume_by_client(
-    cluster: Cluster, *, topic: str, ranges: list[PartitionRange], total: int, fetch_size: int,
+def read(
+    cluster: Cluster, topic: str, ranges: list[PartitionRange], total: int, fetch_size: int,
     duration_ms: int | None, tick: Tick,
 ) -> Result:  # fmt: skip
-    """librdkafka's consumer; the time starts when partitions are assigned. Records are counted, not decoded."""
+    """The time starts when partitions are assigned. Records are counted, not decoded."""
+    from confluent_kafka import TopicPartition
+
     consumer = cluster.consumer(
         {
             "fetch.message.max.bytes": fetch_size,
@@ -213,15 +359,16 @@ def consume_by_client(
             tick(count)
     finally:
         close_consumer(consumer, CLOSE_TIMEOUT_S)
-    return Result("consume", "client", count, size_bytes, seconds)
+    return Result("consume", count, size_bytes, seconds)
 
 
-@command(
+@bench.command(
+    short_help="Measure the time from producer to consumer.",
     examples=[
         ("1,000 records per second for five seconds", "odradek bench latency"),
         ("10,000 records per second, as JSON", "odradek bench latency --rate 10000 --duration 10s --format json"),
         ("one partition, leader only", "odradek bench latency --topic lat-1 --partitions 1 --acks 1"),
-    ]
+    ],
 )
 @topic_option
 @option("--rate", "N", POSITIVE, "Records per second.", default=1000)
@@ -250,6 +397,8 @@ class Listener(threading.Thread):
     """The consumer: stamps what it reads with the time that passed since it was produced."""
 
     def __init__(self, cluster: Cluster, workload: ProduceWorkload, ranges: list[PartitionRange], run_id: int) -> None:
+        from confluent_kafka import TopicPartition
+
         super().__init__(name="bench-consumer", daemon=True)
         self.run_id = run_id
         self.received = 0
@@ -305,4 +454,4 @@ def run(cluster: Cluster, workload: ProduceWorkload, ranges: list[PartitionRange
         raise Failure(f"only {listener.received:,} of {count_text(sent, 'record')} came through; see the broker's log")
     counted_from = int((began_at + WARM_UP_S) * 1e9)
     latencies = [taken / 1e6 for produced_at, taken in listener.latencies_ns if produced_at >= counted_from]
-    return Result("latency", "client", sent, sent * len(workload.value), seconds, latencies, "end to end")
+    return Result("latency", sent, sent * len(workload.value), seconds, latencies, "end to end")
