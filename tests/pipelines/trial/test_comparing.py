@@ -110,3 +110,17 @@ def test_only_the_reason_of_a_dead_letter_may_be_shortened() -> None:
     assert [each.kind for each in compare(expected({"reason": "missing field"}), found)] == ["missing", "unexpected"]
     other = PlacedValue({"reason": "missing"}, PLACE)
     assert compare(ExpectedRows(Outlet.DEAD_LETTERS, "", PLACE, (other,)), found)
+
+
+def test_structs_and_lists_are_compared_with_the_text_that_a_table_has_of_them() -> None:
+    assert not compare(expected({"a": [1, {"b": 2}], "s": {"x": 1}}), {"a": '[1.0, {"b": 2}]', "s": '{"x": 1}'})
+    (problem,) = compare(expected({"a": [1, 2], "k": 1}), {"a": "[1,3]", "k": 1})
+    assert [(each.path, each.expected, each.found) for each in problem.fields] == [("a[1]", 2, 3)]
+
+
+def test_many_rows_that_compete_for_each_other_are_matched() -> None:
+    """Each row fits two found ones, so that the last one moves all of those before it."""
+    count = 1500
+    fits = [[found in {row, row + 1} for found in range(count + 1)] for row in range(count)]
+    fits.append([found == 0 for found in range(count + 1)])
+    assert match_all(fits) == [*range(1, count + 1), 0]

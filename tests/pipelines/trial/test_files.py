@@ -86,6 +86,14 @@ def test_unknown_keys_and_names_are_reported_with_the_nearest(tmp_path: Path) ->
         ("cases: {c: {expect: {}}}", "case 'c' expects nothing"),
         ("cases: {c: {given: {readings: {id: 1}}, expect: {sinks: {out: []}}}}", "must be a list, not a mapping"),
         ("cases: {c: {given: {pumps: [{nmae: x}]}, expect: {sinks: {out: []}}}}", "did you mean 'name'?"),
+        (
+            "cases: {c: {given: {readings: [{id: five}]}, expect: {sinks: {out: []}}}}",
+            "the row does not fit the schema of source 'readings': field id: expected BIGINT, found \"five\"",
+        ),
+        (
+            "cases: {c: {given: {pumps: [{name: x, id: 1.5}]}, expect: {sinks: {out: []}}}}",
+            "the row does not fit the columns of source 'pumps': field id: expected BIGINT, found 1.5",
+        ),
         ("cases: {c: {given: {readings: [{id: 1, _value: x}]}, expect: {error: x}}}", "both _value and fields"),
         ("cases: {c: {given: {readings: [{_offset: -1}]}, expect: {error: x}}}", "must be an integer"),
         ("cases: {c: {given: {readings: [{_value: {hex: zz}}]}, expect: {error: x}}}", "hex of _value"),

@@ -115,20 +115,30 @@ def match_all(fits: Sequence[Sequence[bool]]) -> list[int | None]:
     An expected row with few columns may match several found rows, so earlier matches are changed where that helps.
     """
     owner: dict[int, int] = {}
-
-    def place(row: int, tried: set[int]) -> bool:
-        for candidate, fit in enumerate(fits[row]):
-            if fit and candidate not in tried:
-                tried.add(candidate)
-                if candidate not in owner or place(owner[candidate], tried):
-                    owner[candidate] = row
-                    return True
-        return False
-
+    matched: list[int | None] = [None] * len(fits)
     for row in range(len(fits)):
-        place(row, set())
-    by_row = {row: candidate for candidate, row in owner.items()}
-    return [by_row.get(row) for row in range(len(fits))]
+        taker, candidate = _path_to_free(row, fits, owner)
+        while candidate is not None:  # each row on the path takes its candidate, and leaves its own to the one before
+            by = taker[candidate]
+            owner[candidate], matched[by], candidate = by, candidate, matched[by]
+    return matched
+
+
+def _path_to_free(
+    row: int, fits: Sequence[Sequence[bool]], owner: Mapping[int, int]
+) -> tuple[dict[int, int], int | None]:
+    """The first found row without an owner that can be reached, and the row that would take each found row."""
+    taker: dict[int, int] = {}
+    rows = [row]
+    for each in rows:
+        for candidate, fit in enumerate(fits[each]):
+            if not fit or candidate in taker:
+                continue
+            taker[candidate] = each
+            if candidate not in owner:
+                return taker, candidate
+            rows.append(owner[candidate])
+    return taker, None
 
 
 def is_in_order(fits: Sequence[Sequence[bool]]) -> bool:
@@ -173,7 +183,7 @@ def field_differences(
 
 
 def value_differences(path: str, expected: Any, found: Any, all_columns: bool) -> Iterator[FieldDifference]:
-    if isinstance(expected, dict) and isinstance(found, str):
+    if isinstance(expected, dict | list) and isinstance(found, str):
         found = parsed(found)
     if isinstance(expected, dict) and isinstance(found, dict):
         yield from field_differences(f"{path}.", expected, found, all_columns, found)

@@ -13,10 +13,12 @@ from odradek.pipelines.definition.avro_writers import HEADER_BYTES, MAGIC, Decla
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.vocabulary import Encoding, parse_moment
+from odradek.pipelines.trial.json_types import misfit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from odradek.pipelines.definition.column_types import Column
     from odradek.pipelines.definition.model import Pipeline, RecordSchema, Source
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.trial.model import GivenBatch, PlacedValue
@@ -93,6 +95,13 @@ class RecordMaker:
             return self.encoded("_value")
         if self._source.format.encoding is Encoding.AVRO:
             return self._avro()
+        schema = self._source.format.schema
+        found = None if schema is None else misfit(self._columns, schema.columns)
+        if found is not None:
+            self._wrong(
+                f"the row does not fit the schema of source '{self._source.name}': {found}",
+                'give the record as text, if it is not to fit: \'{"field": "value"}\'',
+            )
         return json.dumps(self._columns).encode()
 
     def _avro(self) -> bytes | None:
@@ -178,16 +187,20 @@ def is_bytes(content: Any) -> bool:
     return kind in {"hex", "base64"} and isinstance(text, str)
 
 
-def check_columns(rows: Sequence[PlacedValue], columns: Sequence[str], what: str, problems: Problems) -> None:
-    """Checks that rows of a source other than a topic name existing columns."""
-    known = {name.lower() for name in columns}
+def check_columns(rows: Sequence[PlacedValue], columns: Sequence[Column], what: str, problems: Problems) -> None:
+    """Checks that rows that are not records have existing columns, with values of their types."""
+    names = [each.name for each in columns]
+    known = {name.lower() for name in names}
     for row in rows:
         if not isinstance(row.value, dict):
             problems.error(row.place, f"a row of {what} must be a mapping of columns", "write - {column: value}")
             continue
         for name in row.value:
             if name.lower() not in known:
-                problems.error(row.place, f"{what} has no column '{name}'", suggestion(name, columns, what="it has"))
+                problems.error(row.place, f"{what} has no column '{name}'", suggestion(name, names, what="it has"))
+        found = misfit(row.value, columns)
+        if found is not None:
+            problems.error(row.place, f"the row does not fit the columns of {what}: {found}")
 
 
 def check_given(batches: Sequence[GivenBatch], pipeline: Pipeline, problems: Problems) -> None:
@@ -198,4 +211,4 @@ def check_given(batches: Sequence[GivenBatch], pipeline: Pipeline, problems: Pro
         if isinstance(source.origin, TopicOrigin):
             records_of(rows, source, source.origin, problems)
         elif schema is not None:
-            check_columns(rows, [each.name for each in schema.columns], f"source '{source.name}'", problems)
+            check_columns(rows, schema.columns, f"source '{source.name}'", problems)

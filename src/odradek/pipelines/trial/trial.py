@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from odradek.pipelines.definition.ddl import parse_ddl
 from odradek.pipelines.definition.model import FileOrigin, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.places import ProblemList, Problems
 from odradek.pipelines.spark.rehearsal.ends import with_local_ends
@@ -59,7 +60,7 @@ class Trial:
         schemas = {name: computed.computed_schema(name) for name in given}
         problems = Problems()
         for name, schema in schemas.items():
-            check_columns(self._rows(name), schema.names, f"step '{name}'", problems)
+            check_columns(self._rows(name), parse_ddl(schema.toDDL()), f"step '{name}'", problems)
         if problems.errors:
             raise ProblemList(problems)
         pipeline = with_given_steps(self._pipeline, {name: each.toDDL() for name, each in schemas.items()})
