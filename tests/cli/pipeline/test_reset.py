@@ -14,7 +14,7 @@ from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.locks import held
-from odradek.pipelines.spark.sources import Range
+from odradek.pipelines.spark.reading.sources import Range
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from odradek.pipelines.definition.model import Pipeline, Start, TopicOrigin
 from odradek.pipelines.definition.places import Place
 from odradek.pipelines.definition.vocabulary import Delivery, StartAt
-from odradek.pipelines.spark.sources import MOST_IN_TRANSACTION, record_limit, start_options
+from odradek.pipelines.spark.reading.sources import MOST_IN_TRANSACTION, record_limit, start_options
 from odradek.pipelines.spark.writing import delivery
 from odradek.pipelines.spark.writing.delivery import SplitsUnknown, count_splits
 from odradek.pipelines.spark.writing.topics import (

@@ -9,7 +9,7 @@ import pytest
 from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.spark.engines.running import PipelineFailed
-from odradek.pipelines.spark.sources import Range, read_once
+from odradek.pipelines.spark.reading.sources import Range, read_once
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import Stage
 

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.spark.continuing import CheckpointRefused, accept, fingerprints_of
-from odradek.pipelines.spark.watching import TopicEnds
+from odradek.pipelines.spark.engines.progress import TopicEnds
 from odradek.pipelines.spark.writing.topics import Cluster
 from odradek.testing import RunningBroker
 
@@ -95,7 +95,7 @@ def test_the_ends_of_topics_are_asked_where_they_are(tmp_path: Path, servers: tu
 def test_brokers_that_do_not_answer_are_left_out(
     tmp_path: Path, servers: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odradek.pipelines.spark.watching.TIMEOUT_S", 0.2)
+    monkeypatch.setattr("odradek.pipelines.spark.engines.progress.TIMEOUT_S", 0.2)
     ends = TopicEnds(define(tmp_path, ("127.0.0.1:1", servers[1])))
     assert ends.now({"near"}) == {}
 

@@ -19,10 +19,10 @@ from odradek.pipelines.definition.operations import Deduplication
 from odradek.pipelines.definition.vocabulary import Duration
 from odradek.pipelines.spark.deduplication import deduplicate
 from odradek.pipelines.spark.hidden_columns import RECORD_NAMES
+from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sinks.batches import change_of, shown, table_rows
 from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse
-from odradek.pipelines.spark.sources import read_once
 from odradek.pipelines.spark.views import latest_rows
 from tests.pipelines.definition.definitions import sound
 

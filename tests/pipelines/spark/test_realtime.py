@@ -17,9 +17,9 @@ from odradek.pipelines.spark.expectations import quarantined
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.reading.records import rejects_of
+from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sinks.batches import topic_frames
-from odradek.pipelines.spark.sources import read_once
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import WAIT_S, Stage, renamed
 from tests.pipelines.spark.writing.test_topics import BAD, DEFINITION, check_outputs, fill

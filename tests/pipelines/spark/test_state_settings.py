@@ -9,6 +9,7 @@ import pytest
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.planning.flows import split_flows
+from odradek.pipelines.planning.state import State
 from odradek.pipelines.spark.engines.settings import COUNTED_ROWS, counts_state_rows, state_settings
 from odradek.pipelines.spark.engines.standard import states_of
 from odradek.pipelines.spark.sessions.session import PROVIDER
@@ -67,5 +68,6 @@ def settings(folder: Path, text: str) -> tuple[dict[str, str], bool]:
     pipeline = load_yaml(str(file), {}).require()
     graph = build_graph(pipeline)
     (flow,) = [each for each in split_flows(pipeline, graph) if each.root == "s" or each.sinks]
-    found = state_settings(pipeline, states_of(pipeline, graph, flow))
+    has_join = any(State.STREAM_JOIN in each for each in states_of(pipeline, graph, flow))
+    found = state_settings(pipeline, has_join=has_join)
     return found, counts_state_rows(pipeline, found)

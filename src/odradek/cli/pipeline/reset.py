@@ -21,7 +21,7 @@ from odradek.conventions.figures import INT32_MAX, INT64_MAX, age_text, iso_text
 from odradek.pipelines.definition.model import Pipeline, Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.planning.streams import ranged_names
-from odradek.pipelines.spark.sources import EARLIEST_OFFSET, LATEST_OFFSET, Range
+from odradek.pipelines.spark.reading.sources import EARLIEST_OFFSET, LATEST_OFFSET, Range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

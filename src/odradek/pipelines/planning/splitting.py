@@ -33,6 +33,12 @@ def with_flows(plan: Plan) -> Plan:
     )
 
 
+def whole_flow(plan: Plan) -> Flow:
+    """All tables and ends as one flow, for a run over all rows."""
+    after, owned = (each.name for each in plan.tables.values()), (each.name for each in _refusing(plan))
+    return Flow("batch", "", after=tuple(after), ends=plan.ends, owned=frozenset(owned))
+
+
 def _mode_of(plan: Plan, end: End) -> OutputMode:
     """Only groups can change, and only where they are read before they are final."""
     is_changing = plan.path(end.input).can_change and end.mode in {EndMode.UPDATE, EndMode.KEYED}
@@ -83,6 +89,8 @@ def _assign_owners(plan: Plan, flows: dict[str, Flow]) -> None:
     counted: if no flow has them in its batches, one whose root is behind them counts them, which saves a flow that
     would read the source again."""
     for table in _refusing(plan):
+        if not table.path.is_stream:
+            continue
         owner = next((each for each in flows.values() if _is_in_batch(each, table.name)), None)
         reader = next((each for each in flows.values() if table.name in plan.upstream(each.root)), None)
         is_counted = plan.pipeline.dead_letters is None and all(each.is_implicit for each in table.checks)
@@ -102,7 +110,7 @@ def _refusing(plan: Plan) -> Iterator[Table]:
     for table in plan.tables.values():
         made = table.made_by
         is_topic = isinstance(made, Source) and isinstance(made.origin, TopicOrigin)
-        if table.name in used and table.path.is_stream and (is_topic or table.checks):
+        if table.name in used and (is_topic or table.checks):
             yield table
 
 

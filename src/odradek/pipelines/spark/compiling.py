@@ -16,8 +16,8 @@ from odradek.pipelines.spark.expectations import judged, kept
 from odradek.pipelines.spark.hidden_columns import user_expression
 from odradek.pipelines.spark.observed_counts import OBSERVED, observing
 from odradek.pipelines.spark.reading.records import decoded, rows_of
+from odradek.pipelines.spark.reading.sources import is_topic
 from odradek.pipelines.spark.sessions.failures import PipelineError, is_from_java, message_with_location, plain_message
-from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.steps import StepBroken, run_step, watermarked
 
 if TYPE_CHECKING:

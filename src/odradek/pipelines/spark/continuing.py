@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
@@ -13,7 +12,6 @@ from confluent_kafka import KafkaException
 from odradek.conventions.client_properties import UntranslatableSetting
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import TopicOrigin
-from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.checkpoints import LOCK, Checkpoints
 from odradek.pipelines.operating.fingerprints import (
@@ -30,7 +28,7 @@ from odradek.pipelines.spark.writing.topics import Cluster
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from odradek.pipelines.definition.model import Pipeline, Source, Start
+    from odradek.pipelines.definition.model import Pipeline, Start
     from odradek.pipelines.operating.fingerprints import Change, Fingerprints
     from odradek.pipelines.operating.small_files import SmallFiles
 
@@ -166,12 +164,3 @@ def refusal(pipeline: Pipeline, checkpoints: Checkpoints, changes: list[Change])
         f"{pipeline.place.file}` (--to sets where to start); or, for a changed view, use `odradek pipeline rebuild`; "
         "or keep the checkpoint and use another pipeline name, or another folder with --checkpoints"
     )
-
-
-def source_at(source: Source, start: Start | None) -> Source:
-    """The source with another start; unchanged if `start` is None."""
-    origin = source.origin
-    if start is None or not isinstance(origin, TopicOrigin) or not source.is_stream:
-        return source
-    is_named = start.at is not StartAt.OFFSETS or any(topic in start.offsets for topic in origin.topics)
-    return replace(source, origin=replace(origin, start=start)) if is_named else source

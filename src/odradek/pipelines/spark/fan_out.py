@@ -22,14 +22,15 @@ from odradek.pipelines.spark.expectations import (
     quarantined,
     violation_counts,
 )
+from odradek.pipelines.spark.flow_writes import writes_of
 from odradek.pipelines.spark.hidden_columns import REJECTED
 from odradek.pipelines.spark.observed_counts import written_name
 from odradek.pipelines.spark.progress import BatchReport
 from odradek.pipelines.spark.reading.records import decoded, rejects_of
+from odradek.pipelines.spark.reading.sources import is_topic
 from odradek.pipelines.spark.reading.table_copies import BatchSources
 from odradek.pipelines.spark.sinks.batches import topic_frames
 from odradek.pipelines.spark.sinks.outputs import outputs_of, write_outputs
-from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.writing.delivery import transactions_of
 from odradek.pipelines.spark.writing.kafka_records import producer_of
 from odradek.pipelines.spark.written_outputs import WrittenOutputs
@@ -139,7 +140,7 @@ class FanOut:
             counts = self._count(tables, is_whole=written is None)
             records = [*topic_frames(flow.sinks, tables, pipeline), *self._dead_letters(tables, counts)]
             self._before_writing()
-            transactions = transactions_of(pipeline, flow, stamp)
+            transactions = transactions_of(pipeline, writes_of(pipeline, flow), stamp)
             rows = Counter(counts.written)
             write_outputs(outputs_of(pipeline, flow, tables, records, stamp, transactions, rows), stamp, written)
         finally:

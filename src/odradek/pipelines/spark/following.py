@@ -20,9 +20,9 @@ from odradek.pipelines.spark.function_steps import with_analysed_functions
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.hidden_columns import without_hidden
 from odradek.pipelines.spark.querying import answer_of
+from odradek.pipelines.spark.reading.sources import read_once, read_stream
 from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
 from odradek.pipelines.spark.sorted_batches import sorting_settings
-from odradek.pipelines.spark.sources import read_once, read_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

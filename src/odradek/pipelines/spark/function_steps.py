@@ -18,8 +18,8 @@ from odradek.pipelines.spark.event_time import WATERMARK_DELAY
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.join_plans import early_removal
 from odradek.pipelines.spark.plan_determinism import random_part, reads_clock
+from odradek.pipelines.spark.reading.sources import is_topic, read_once, read_stream
 from odradek.pipelines.spark.sessions.private_names import LOG
-from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
 from odradek.pipelines.spark.stateful_plans import (
     aggregates,
     joins_streams_outer,

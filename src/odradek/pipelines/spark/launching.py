@@ -19,19 +19,20 @@ from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.operating.checkpoints import Checkpoints, checkpoint_folder
 from odradek.pipelines.operating.events import runs
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW
-from odradek.pipelines.spark.continuing import accept, continuing, source_at
+from odradek.pipelines.spark.continuing import accept, continuing
 from odradek.pipelines.spark.engines.batch import run_batch
+from odradek.pipelines.spark.engines.progress import ProgressWatch
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine
 from odradek.pipelines.spark.engines.realtime_tasks import local_threads
 from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
 from odradek.pipelines.spark.function_steps import with_analysed_functions
 from odradek.pipelines.spark.lakehouse_settings import lakehouse_settings
+from odradek.pipelines.spark.reading.sources import source_at
 from odradek.pipelines.spark.sessions.failures import PipelineError, SparkProcessEnded, plain_message
 from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.sessions.session import start_session
 from odradek.pipelines.spark.sessions.user_code import ship_modules
 from odradek.pipelines.spark.sinks.batches import check_databases
-from odradek.pipelines.spark.watching import ProgressWatch
 from odradek.pipelines.spark.writing.topics import check_topics
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.operating.events import Event
     from odradek.pipelines.spark.engines.running import Running
     from odradek.pipelines.spark.progress import BatchReport
-    from odradek.pipelines.spark.sources import Range
+    from odradek.pipelines.spark.reading.sources import Range
     from odradek.pipelines.spark.writing.topics import Cluster
 
 POLL_INTERVAL_S = 0.2

@@ -19,10 +19,10 @@ from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.following import following, raise_failure
 from odradek.pipelines.spark.hidden_columns import without_hidden
 from odradek.pipelines.spark.querying import Answer, answer_of
+from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
 from odradek.pipelines.spark.sessions.session import start_session
 from odradek.pipelines.spark.sessions.user_code import ship_modules
-from odradek.pipelines.spark.sources import read_once
 from odradek.pipelines.spark.writing.topics import TIMEOUT_S, BrokersUnavailable, Cluster, check_topics
 
 if TYPE_CHECKING:

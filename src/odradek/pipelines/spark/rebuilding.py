@@ -29,15 +29,15 @@ from odradek.pipelines.operating.fingerprints import as_recorded, changes_fact
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.planning.state import state_of
 from odradek.pipelines.planning.streams import streaming_names
-from odradek.pipelines.spark.continuing import exclusive_access, fingerprints_of, source_at
+from odradek.pipelines.spark.continuing import exclusive_access, fingerprints_of
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.launching import session_of
+from odradek.pipelines.spark.reading.sources import Range, source_at
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.change_data import LONGEST_NAME, deletions_name
 from odradek.pipelines.spark.sinks.warehouse import parsed_url, warehouse
-from odradek.pipelines.spark.sources import Range
 from odradek.pipelines.spark.writing.table_swaps import drop_table, last_batch, swap_tables
 from odradek.pipelines.spark.writing.topics import prepare_topics
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Source
     from odradek.pipelines.planning.plan import Plan
+    from odradek.pipelines.spark.computing.batch_rows import RowsByName
     from odradek.pipelines.spark.computing.counts import BatchReport
-    from odradek.pipelines.spark.computing.tables import Tables
 
 pytestmark = pytest.mark.spark
 
@@ -70,7 +70,7 @@ class Written:
         self.records: list[tuple[str, Any]] = []
         self.stored: list[int] = []
 
-    def __call__(self, tables: Tables, records: list[tuple[Any, DataFrame]], rows: Counter[str]) -> None:
+    def __call__(self, tables: RowsByName, records: list[tuple[Any, DataFrame]], rows: Counter[str]) -> None:
         self.records = [(row.topic, json.loads(row.value)["id"]) for _, each in records for row in each.collect()]
         self.stored = [row.id for row in tables.rows("placed").collect()]
         rows["stored"] += len(self.stored)

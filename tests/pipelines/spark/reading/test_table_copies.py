@@ -10,8 +10,8 @@ import pytest
 
 from odradek.pipelines.definition.model import JdbcOrigin, Pipeline, Source
 from odradek.pipelines.definition.vocabulary import Duration
+from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sessions.jars import SQLITE, JarsMissing, driver_jar
-from odradek.pipelines.spark.sources import read_once
 from tests.pipelines.spark.file_batches import give_files
 
 if TYPE_CHECKING:

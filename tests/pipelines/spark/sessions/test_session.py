@@ -22,7 +22,7 @@ import json
 import sys
 from odradek.pipelines.definition.model import JdbcOrigin, Pipeline, Source
 from odradek.pipelines.spark.sessions.session import start_session
-from odradek.pipelines.spark.sources import read_once
+from odradek.pipelines.spark.reading.sources import read_once
 session = start_session("zone", json.loads(sys.argv[1]), "local[1]", has_connector=False)
 columns = "current_timezone() as zone, hour(to_timestamp('2026-01-01T00:30:00Z')) as hour, hour(opens) as opens"
 source = Source("shops", JdbcOrigin(sys.argv[2], "shops"), is_stream=False)

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
-from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.planning.plan import OutputMode
+from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
 from odradek.pipelines.spark.sessions.private_names import analysed_plan, items, private
 
 if TYPE_CHECKING:
@@ -131,6 +133,18 @@ def reads_clock(frame: DataFrame) -> bool:
     with _failing_closed():
         pattern = private(private(frame.sparkSession, "jvm"), "clock pattern")()
         return bool(private(analysed_plan(frame), "contains")(pattern))
+
+
+def unsupported(frame: DataFrame, mode: OutputMode) -> str | None:
+    """Why Spark would refuse a streaming query of the frame, in its words."""
+    with _failing_closed():
+        jvm = private(frame.sparkSession, "jvm")
+        modes, check = private(jvm, "output modes"), private(jvm, "operator check")
+        try:
+            check(analysed_plan(frame), modes.Append() if mode is OutputMode.APPEND else modes.Update())
+        except PySparkException as error:
+            return plain_message(error)
+        return None
 
 
 def nodes_of(node: Any, enters: Callable[[Any], bool]) -> Iterator[Any]:

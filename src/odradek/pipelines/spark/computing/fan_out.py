@@ -6,7 +6,7 @@ import functools
 import time
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -32,18 +32,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from odradek.pipelines.planning.plan import Check, End, Flow, Plan
+    from odradek.pipelines.spark.computing.batch_rows import Records, Write
     from odradek.pipelines.spark.computing.counts import Violations
     from odradek.pipelines.spark.computing.rows import Frame
     from odradek.pipelines.spark.writing.kafka_records import Producer
 
     Counted = tuple[DataFrame, Sequence[Count]]
-    Records = list[tuple[Producer, DataFrame]]
 
 
-class Write(Protocol):
-    """Writes the rows of tables and the records of a batch; adds the rows of tables to `rows`, by end."""
-
-    def __call__(self, tables: Tables, records: Records, rows: Counter[str]) -> None: ...
+MOST_PARTITIONS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,8 @@ class FanOut:
         stopping = {each.name for each in plan.tables.values() if _stops(each.checks)}
         self._counted = [*self._owned, *(each.name for each in in_batch if each.name in stopping - flow.owned)]
         self._is_checked_before = not stopping.isdisjoint(plan.upstream(flow.root)[:-1])
-        source = plan.table(flow.root).made_by
+        root = plan.tables.get(flow.root.lower())  # a run over all rows has none
+        source = None if root is None else root.made_by
         self._topic = source if isinstance(source, Source) and isinstance(source.origin, TopicOrigin) else None
 
     def __call__(self, batch: DataFrame, number: int, write: Write) -> BatchReport:
@@ -172,6 +170,33 @@ class FanOut:
                 column = each.frame.add("__letters", f"array({letter.records})")
                 found.append(records_of_column(each.frame.frame, column))
         return [(producer_of(pipeline), frame) for frame in found]
+
+
+def without_partitioning(frame: DataFrame) -> DataFrame:
+    """The same stream and partitions, of which Spark does not know by which columns they are hashed.
+
+    A plan that reads a batch twice, such as a union of two topics, has two instances of the batch. Spark compares a
+    batch with the cached one by its columns and its hashing, whose columns differ between instances. The second
+    instance would compute the state of the batch again, and count its late rows and state rows twice.
+    """
+    return frame.coalesce(MOST_PARTITIONS)
+
+
+def static_violations(session: SparkSession, plan: Plan, load: Callable[[Source], DataFrame]) -> tuple[Violations, ...]:
+    """The violations of all static tables, counted once when a stream starts: every batch reads these tables, so that
+    each would count the same rows again."""
+    used = {name for end in plan.ends for name in plan.upstream(end.input)}
+    checked = [each for each in plan.tables.values() if each.checks and each.name in used and not each.path.is_stream]
+    if not checked:
+        return ()
+    tables = Tables(session, plan, load)
+    found = [tables.checked(each.name) for each in checked]
+    with as_expectation_failures():
+        observed = collected([(each.frame.frame, each.counts) for each in found])
+    steps = {each.name: each.owner.name for each in checked}
+    unmet = violations([count for each in found for count in each.counts], observed, steps)
+    refuse_stopped(unmet)
+    return unmet
 
 
 def _stops(checks: Sequence[Check]) -> bool:

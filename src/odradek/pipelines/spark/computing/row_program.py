@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Source, TableTarget, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
-from odradek.pipelines.planning.plan import CANNOT_COMPUTE, RowSql
+from odradek.pipelines.planning.plan import CANNOT_COMPUTE, OutputMode, RowSql
 from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing
 from odradek.pipelines.spark.computing.encoding import dead_letter, topic_record
 from odradek.pipelines.spark.computing.frames import INTERNAL, ORIGIN_FIELDS, REJECTED, quoted, shows_records
@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from odradek.pipelines.planning.plan import Flow, Plan, Table
+    from odradek.pipelines.planning.plan import Flow, Path, Plan, Table
     from odradek.pipelines.spark.computing.encoding import Encoded
     from odradek.pipelines.spark.computing.rows import TableColumn
     from odradek.pipelines.spark.writing.kafka_records import Producer
 
+GROUPS = "__groups"  # the table of the groups of a batch
 QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"  # a text in double quotes is a column
 RECORD_FIELDS = ("topic", "key", "value", "headers")
 
@@ -98,7 +99,9 @@ def row_program(plan: Plan, flow: Flow, root: DataFrame) -> RowProgram:
         return builder.finished(is_of_topic=True)
     builder = _Builder(plan, flow, Frame(root))
     fields = {name: (name,) for name in root.columns if name not in INTERNAL}
-    builder.add_rows(table, Rows(fields, shows_records=shows_records(root)))
+    rows = Rows(fields, shows_records=shows_records(root))
+    builder.add_groups(rows)
+    builder.add_rows(table, rows)
     return builder.finished(is_of_topic=False)
 
 
@@ -111,6 +114,12 @@ class _Builder:
         self._refused: list[tuple[str, Rows]] = []  # with the source, the step or the end that refuses them
         self._counts: list[Count] = []
         self._must_hold: list[str] = []
+        self._groups = Rows({})
+
+    def add_groups(self, rows: Rows) -> None:
+        """Keeps the columns of groups, before any of these is removed."""
+        wanted = group_columns(self._plan.path(self._flow.root))
+        self._groups = Rows({name: path for name, path in rows.fields.items() if name.lower() in wanted})
 
     def add_records(self, source: Source) -> None:
         """The rows of a topic, whose records may be refused."""
@@ -152,6 +161,8 @@ class _Builder:
         }
         read = dict.fromkeys(each.input for each in self._flow.ends if not isinstance(each.target, TopicTarget))
         tables = {name: frame.add_table(f"__table_{name}", self._rows[name.lower()]) for name in read}
+        if self._flow.mode is OutputMode.UPDATE:
+            tables[GROUPS] = frame.add_table(GROUPS, self._groups)
         made = frame.frame
         if is_of_topic and self._plan.pipeline.delivery is Delivery.EXACTLY_ONCE:
             made = made.withColumn(SPLIT, origin_split())
@@ -195,6 +206,11 @@ class _Builder:
             column = self._frame.add(f"__reason_{place}", f"coalesce({', '.join(reasons)})")
             found.append((place, Rows({REJECTED: (column,)}, f"{quoted(column)} is not null")))
         return found
+
+
+def group_columns(path: Path) -> frozenset[str]:
+    """The columns by which rows are grouped, in lower case."""
+    return frozenset(name.lower() for names in path.groups or () for name in names)
 
 
 def record_rows(frame: Frame, source: Source) -> tuple[Rows, list[Rows]]:

@@ -22,18 +22,18 @@ from odradek.pipelines.spark.computing.frames import (
 )
 from odradek.pipelines.spark.computing.row_checks import Judged, judged
 from odradek.pipelines.spark.computing.row_errors import refused_count
-from odradek.pipelines.spark.computing.row_program import record_rows, records_of_column
+from odradek.pipelines.spark.computing.row_program import group_columns, record_rows, records_of_column
 from odradek.pipelines.spark.computing.rows import ALWAYS, Frame, Rows, all_of, text_of, together
 from odradek.pipelines.spark.computing.selecting import over_rows, select_rows
 from odradek.pipelines.spark.computing.steps import frame_of, naming
 from odradek.pipelines.spark.reading.records import decoded, unfiltered_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from odradek.pipelines.planning.plan import Plan, Table
+    from odradek.pipelines.planning.plan import Flow, Plan, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class Tables:
         plan: Plan,
         load: Callable[[Source], DataFrame],
         mode: OutputMode = OutputMode.APPEND,
-        counts: Mapping[str, Sequence[Count]] | None = None,  # of decoded records, by source
+        counted: Collection[str] = (),  # tables whose refused rows the query that reads them observes
     ) -> None:
-        self._session, self._plan, self._load, self._mode, self._counts = session, plan, load, mode, counts or {}
+        self._session, self._plan, self._load, self._mode, self._counted = session, plan, load, mode, counted
         self._decoded: dict[str, DataFrame] = {}
         self._unchecked: dict[str, DataFrame] = {}
         self._checked: dict[str, Checked] = {}
@@ -75,7 +75,8 @@ class Tables:
         if name not in self._rows:
             table = self._plan.table(name)
             with naming(table):
-                frame = kept_rows(self.checked(name))
+                checked, counts = self.checked(name), self.observed(name)
+                frame = kept_rows(checked, observing(checked.frame.frame, counts, f"{OBSERVED} of {name}"))
                 owner, watermark = table.owner, getattr(table.owner, "watermark", None)
                 if watermark is not None and frame.isStreaming and table.name == owner.name:
                     frame = with_filter_barrier(frame.withWatermark(quoted(watermark.column), watermark.delay.spark))
@@ -87,8 +88,7 @@ class Tables:
         if name not in self._decoded:
             source = self._plan.table(name).made_by
             assert isinstance(source, Source)
-            frame = decoded(self._load(source), source)
-            self._decoded[name] = observing(frame, self._counts.get(name, ()), f"{OBSERVED} of {name}")
+            self._decoded[name] = decoded(self._load(source), source)
         return self._decoded[name]
 
     def before_checks(self, name: str) -> DataFrame:
@@ -109,6 +109,13 @@ class Tables:
                 self._checked[name] = self._check(table)
         return self._checked[name]
 
+    def groups(self, flow: Flow) -> DataFrame | None:
+        """The groups that changed in a batch, those that checks or HAVING remove behind the root included."""
+        if flow.mode is OutputMode.APPEND:
+            return None
+        wanted, groups = group_columns(self._plan.path(flow.root)), self.before_checks(flow.root)
+        return groups.select(*(quoted(name) for name in groups.columns if name.lower() in wanted)).distinct()
+
     def letters(self, name: str) -> DataFrame:
         """The dead letters of a table."""
         checked, pipeline = self.checked(name), self._plan.pipeline
@@ -118,6 +125,11 @@ class Tables:
         texts = [[each.records for each in encoded if each.rows.is_many is is_many] for is_many in (False, True)]
         column = checked.frame.add("__letters", together(*texts))
         return records_of_column(checked.frame.frame, column)
+
+    def observed(self, name: str) -> list[Count]:
+        """The counts that a query observes where it reads a table whose refused rows have no other flow."""
+        counts = self.checked(name).counts if name in self._counted else ()
+        return [each for each in counts if each.kind is not Kind.READ]
 
     def _check(self, table: Table) -> Checked:
         made, refused = table.made_by, list[Rows]()
@@ -157,12 +169,11 @@ def as_rows(frame: DataFrame) -> tuple[Frame, Rows]:
     return Frame(frame), Rows(fields, shows_records=shows_records(frame))
 
 
-def kept_rows(checked: Checked) -> DataFrame:
-    """The rows behind their checks, with their origin. A row that must not be there raises an error.
+def kept_rows(checked: Checked, frame: DataFrame) -> DataFrame:
+    """The rows of a frame behind its checks, with their origin. A row that must not be there raises an error.
 
     Every query that reads the table evaluates its checks, so that none of them commits a batch with such a row."""
     rows, must_hold = checked.judged.kept, checked.judged.must_hold
-    frame = checked.frame.frame
     if must_hold:
         # The partition id, which is never negative, makes the condition nondeterministic: otherwise Spark would
         # evaluate conditions of later tables first, and a row that these remove would not stop the pipeline.

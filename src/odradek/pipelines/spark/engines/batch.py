@@ -11,9 +11,10 @@ from odradek.pipelines.planning.flow import Flow
 from odradek.pipelines.planning.streams import ranged_names
 from odradek.pipelines.spark.expectations import as_expectation_failures
 from odradek.pipelines.spark.fan_out import FanOut
+from odradek.pipelines.spark.flow_writes import writes_of
 from odradek.pipelines.spark.functions import register_functions
+from odradek.pipelines.spark.reading.sources import Range, read_once
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber
-from odradek.pipelines.spark.sources import Range, read_once
 from odradek.pipelines.spark.writing.run_takeover import run_of, take_over
 
 if TYPE_CHECKING:
@@ -46,5 +47,8 @@ def run_batch(session: SparkSession, pipeline: Pipeline, cluster: Cluster, span:
 
     fan_out = FanOut(pipeline, graph, flow, lambda _batch, source: load(source), cluster.create_awaited)
     with as_expectation_failures():
-        epoch, run = take_over(pipeline, [flow], cluster.id), run_of(pipeline, flow, cluster.id)
+        epoch, run = (
+            take_over(pipeline, [writes_of(pipeline, flow)], cluster.id),
+            run_of(pipeline, flow.name, cluster.id),
+        )
         return fan_out.whole(session, load, BatchNumber(str(uuid.uuid4()), 0, epoch, run))

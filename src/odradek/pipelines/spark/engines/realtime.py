@@ -21,8 +21,8 @@ from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
+from odradek.pipelines.spark.reading.sources import read_stream
 from odradek.pipelines.spark.sessions.failures import PipelineError
-from odradek.pipelines.spark.sources import read_stream
 from odradek.pipelines.spark.writing.kafka_records import producer_options
 
 if TYPE_CHECKING:

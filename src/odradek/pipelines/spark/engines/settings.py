@@ -6,12 +6,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.operating.checkpoints import checkpoint_folder
-from odradek.pipelines.planning.state import State
 from odradek.pipelines.spark.sessions.private_names import CHECKPOINTS, NAMES, or_plainly, private
 from odradek.pipelines.spark.sessions.session import PROVIDER, ROCKSDB
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -38,9 +37,8 @@ def checkpoint_settings(session: SparkSession, pipeline: Pipeline) -> dict[str, 
     return {key: value for key, value in settings.items() if key not in pipeline.spark}
 
 
-def state_settings(pipeline: Pipeline, states: Collection[State]) -> dict[str, str]:
-    """Settings for a query whose steps keep this state; settings of the user take precedence."""
-    has_join = any(State.STREAM_JOIN in each for each in states)
+def state_settings(pipeline: Pipeline, *, has_join: bool) -> dict[str, str]:
+    """Settings for a query with state, which may have a join of streams; settings of the user take precedence."""
     is_counted = not has_join or COUNTED_ROWS in pipeline.spark or not is_in_rocksdb(pipeline)
     return {} if is_counted else {COUNTED_ROWS: "false"}
 

@@ -17,11 +17,10 @@ from odradek.pipelines.operating.checkpoints import checkpoint_uri
 from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.planning.flow import state_interval
 from odradek.pipelines.planning.flows import split_flows
-from odradek.pipelines.planning.state import state_of
+from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import streaming_names
 from odradek.pipelines.spark.batch_numbers import number_of
 from odradek.pipelines.spark.compiling import Tables
-from odradek.pipelines.spark.continuing import source_at
 from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import (
@@ -31,6 +30,7 @@ from odradek.pipelines.spark.engines.settings import (
     state_settings,
 )
 from odradek.pipelines.spark.fan_out import FanOut, without_partitioning
+from odradek.pipelines.spark.flow_writes import writes_of
 from odradek.pipelines.spark.function_steps import stand_in, with_analysed_functions
 from odradek.pipelines.spark.observed_counts import OBSERVED, unparsed_counts, written_name
 from odradek.pipelines.spark.one_pass.batches import write_batch
@@ -38,9 +38,9 @@ from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.reading.records import decoded
+from odradek.pipelines.spark.reading.sources import is_topic, read_once, read_stream, source_at
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sorted_batches import sorting_settings
-from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
 from odradek.pipelines.spark.stateful_plans import keeps_state
 from odradek.pipelines.spark.static_steps import static_violations, with_first
 from odradek.pipelines.spark.steps import StepBroken
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source, Start, Step
     from odradek.pipelines.planning.flow import Flow
-    from odradek.pipelines.planning.state import State
     from odradek.pipelines.spark.one_pass.passing import Pass
     from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
@@ -114,14 +113,15 @@ class StandardEngine:
         self._reports = reports
         prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in flows]
         self._create_topics()
-        self._epoch = take_over(self._pipeline, flows, self._cluster_id)
+        self._epoch = take_over(self._pipeline, [writes_of(self._pipeline, each) for each in flows], self._cluster_id)
         checkpoints = checkpoint_settings(self._session, self._pipeline)
         try:
             for flow, (writer, own) in prepared:
                 triggered = self._triggered(flow, writer, until_caught_up=until_caught_up)
                 is_endless = until_caught_up and keeps_processing_time(self._pipeline, graph, flow)
                 endless = {EMPTY_BATCHES: "false"} if is_endless else {}
-                state = state_settings(self._pipeline, states_of(self._pipeline, graph, flow))
+                has_join = any(State.STREAM_JOIN in each for each in states_of(self._pipeline, graph, flow))
+                state = state_settings(self._pipeline, has_join=has_join)
                 settings = {**checkpoints, **endless, **state, **own}
                 if not counts_state_rows(self._pipeline, settings):
                     running.uncounted.add(flow.name)
@@ -220,7 +220,7 @@ class StandardEngine:
         def take_batch(batch: DataFrame, number: int) -> None:
             try:
                 running.refuse_after_failure(flow.name)
-                run = run_of(self._pipeline, flow, self._cluster_id)
+                run = run_of(self._pipeline, flow.name, self._cluster_id)
                 write(batch, number_of(batch, flow.name, number, self._epoch, run))
             except BaseException as error:
                 running.note(flow.name, error)

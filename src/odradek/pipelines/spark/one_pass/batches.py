@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.spark.flow_writes import writes_of
 from odradek.pipelines.spark.sinks.outputs import outputs_of, write_outputs
 from odradek.pipelines.spark.writing.delivery import transactions_of
 from odradek.pipelines.spark.written_outputs import WrittenOutputs
@@ -38,7 +39,7 @@ def write_batch(pipeline: Pipeline, flow: Flow, made: Pass, batch: DataFrame, st
         if made.can_fail or not (made.records or made.tables):
             frame.count()  # an expectation with otherwise: fail raises here, before anything is written
         tables = BatchRows(made, frame)
-        transactions = transactions_of(pipeline, flow, stamp)
+        transactions = transactions_of(pipeline, writes_of(pipeline, flow), stamp)
         rows: Counter[str] = Counter()
         outputs = outputs_of(pipeline, flow, tables, made.records_in(frame), stamp, transactions, rows)
         write_outputs(outputs, stamp, WrittenOutputs.of_flow(batch.sparkSession, pipeline, flow.name))

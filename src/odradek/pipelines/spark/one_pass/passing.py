@@ -47,8 +47,8 @@ from odradek.pipelines.spark.one_pass.row_columns import (
 )
 from odradek.pipelines.spark.one_pass.selecting import Scope, select_rows
 from odradek.pipelines.spark.reading.records import decoded, unfiltered_rows
+from odradek.pipelines.spark.reading.sources import is_topic
 from odradek.pipelines.spark.sessions.failures import STOPS
-from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.writing.delivery import origin_split
 from odradek.pipelines.spark.writing.kafka_records import producer_of
 from odradek.pipelines.spark.writing.transactional_writer import SPLIT

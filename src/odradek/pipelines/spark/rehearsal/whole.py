@@ -13,10 +13,10 @@ from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL, RECORD_SCHEMA
+from odradek.pipelines.spark.reading.sources import is_topic, read_once
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS
-from odradek.pipelines.spark.sources import is_topic, read_once
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,14 +18,12 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.operations import PythonFunction
 from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.spark.computing.frames import ORIGIN
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
-from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.writing.kafka_records import producer_of
 from odradek.pipelines.spark.writing.transaction_check import producers_of
 from odradek.pipelines.spark.writing.transactional_writer import (
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
     from odradek.pipelines.spark.writing.kafka_records import Producer
 
@@ -72,6 +69,17 @@ def origin_split() -> Column:
 
 
 @dataclass(frozen=True, slots=True)
+class FlowWrites:
+    """What a flow writes exactly once."""
+
+    name: str
+    is_repeatable: bool  # a replay derives each row from the same record; state and Python may choose another one
+    has_records: bool = False
+    databases: tuple[str, ...] = ()  # their URLs
+    has_batches: bool = True  # otherwise Spark's file sink writes it
+
+
+@dataclass(frozen=True, slots=True)
 class Transactions:
     """The Kafka transactions of one batch of a flow."""
 
@@ -94,21 +102,14 @@ class Transactions:
         return frame.select(*COLUMNS, split.cast("int").alias(SPLIT))
 
 
-def transactions_of(pipeline: Pipeline, flow: Flow, stamp: BatchNumber | None) -> Transactions | None:
+def transactions_of(pipeline: Pipeline, flow: FlowWrites, stamp: BatchNumber | None) -> Transactions | None:
     """The transactions of a batch; None for at-least-once delivery. Raises if a later run of the pipeline writes."""
     if pipeline.delivery is not Delivery.EXACTLY_ONCE:
         return None
     if stamp is None:
         raise ValueError("a batch without an id cannot be recognized in a replay")
-    refuse_replaced_run(pipeline, flow, stamp)
-    return Transactions(pipeline, flow.name, stamp, is_repeatable(pipeline, flow))
-
-
-def is_repeatable(pipeline: Pipeline, flow: Flow) -> bool:
-    """Whether a replay derives each row from the same record; state and user functions may choose another record."""
-    functions = {each.name for each in pipeline.steps if isinstance(each.operation, PythonFunction)}
-    is_read = any(each.name == flow.root and is_topic(each) for each in pipeline.sources)
-    return is_read and flow.aggregate is None and not functions.intersection(flow.after)
+    refuse_replaced_run(pipeline, flow.name, stamp)
+    return Transactions(pipeline, flow.name, stamp, flow.is_repeatable)
 
 
 def assignment_of(pipeline: Pipeline, flow: str, producer: Producer, stamp: BatchNumber) -> Assignment:
@@ -152,12 +153,12 @@ def count_splits(servers: str, settings: tuple[tuple[str, str], ...], marks: str
     return len(found.partitions)
 
 
-def refuse_replaced_run(pipeline: Pipeline, flow: Flow, stamp: BatchNumber) -> None:
+def refuse_replaced_run(pipeline: Pipeline, flow: str, stamp: BatchNumber) -> None:
     """Raises if a later run has taken over. Workers check the same for each split that they open."""
     producer = next(iter(producers_of(pipeline)), None)
     if producer is None:
         return
-    assignment = assignment_of(pipeline, flow.name, producer, stamp)
+    assignment = assignment_of(pipeline, flow, producer, stamp)
     try:
         mark = read_mark(kept_reader(replace(assignment, query="", batch=0, epoch=0)), (assignment.marks, 0))
         refuse_replaced(assignment, mark)

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
-from odradek.pipelines.definition.model import TableTarget, TopicTarget
+from odradek.pipelines.definition.model import Source, TableTarget, TopicOrigin, TopicTarget
+from odradek.pipelines.definition.operations import PythonFunction
 from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, warehouse
-from odradek.pipelines.spark.writing.delivery import SplitsUnknown, assignment_of, group_of, is_repeatable, splits_of
+from odradek.pipelines.spark.writing.delivery import FlowWrites, SplitsUnknown, assignment_of, group_of, splits_of
 from odradek.pipelines.spark.writing.transaction_check import producers_of
 from odradek.pipelines.spark.writing.transactional_writer import DeliveryFailed, TakenOver, claim_split, last_mark
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.planning.flow import Flow
+    from odradek.pipelines.planning.plan import Flow, Plan
     from odradek.pipelines.spark.writing.transactional_writer import Assignment
 
     Slot = tuple[Assignment, int]
@@ -37,12 +38,12 @@ LOOK_S = 30.0  # for the metadata of a topic that was just created
 PAUSE_S = 0.2
 
 
-def take_over(pipeline: Pipeline, flows: Sequence[Flow], cluster: str | None) -> int:
+def take_over(pipeline: Pipeline, flows: Sequence[FlowWrites], cluster: str | None) -> int:
     """Stops earlier runs, and returns the epoch of this one; 0 if the pipeline does not deliver exactly once."""
     if pipeline.delivery is not Delivery.EXACTLY_ONCE:
         return 0
     slots = sorted(slots_of(pipeline, flows), key=lambda each: (each[0].group, each[1]))
-    stored = [(warehouse(url), run_of(pipeline, each, cluster)) for each in flows for url in databases(pipeline, each)]
+    stored = [(warehouse(url), run_of(pipeline, each.name, cluster)) for each in flows for url in each.databases]
     if not slots and not stored:
         return 0
     try:
@@ -62,29 +63,33 @@ def take_over(pipeline: Pipeline, flows: Sequence[Flow], cluster: str | None) ->
     return epoch
 
 
-def run_of(pipeline: Pipeline, flow: Flow, cluster: str | None) -> str:
+def writes_of(plan: Plan, flow: Flow) -> FlowWrites:
+    """What a flow writes, whose rows are derived from the same records in a replay if its batches are records."""
+    has_records = any(isinstance(each.target, TopicTarget) for each in flow.ends) or bool(flow.owned)
+    urls = (each.target.url for each in flow.ends if isinstance(each.target, TableTarget))
+    databases = sorted({database_url(plan.pipeline, url) for url in urls})
+    root = plan.tables.get(flow.root.lower())
+    is_topic = root is not None and isinstance(root.made_by, Source) and isinstance(root.made_by.origin, TopicOrigin)
+    has_python = any(isinstance(plan.table(each).made_by, PythonFunction) for each in flow.after)
+    return FlowWrites(
+        flow.name, is_topic and not has_python, has_records, tuple(databases), has_batches=flow.files is None
+    )
+
+
+def run_of(pipeline: Pipeline, flow: str, cluster: str | None) -> str:
     """The name under which databases store the epoch of a flow; pipelines of other clusters may write there, too."""
     if pipeline.delivery is not Delivery.EXACTLY_ONCE:
         return ""
-    name = group_of(pipeline, flow.name, None)
+    name = group_of(pipeline, flow, None)
     return name if cluster is None else f"{name}@{cluster}"
 
 
-def databases(pipeline: Pipeline, flow: Flow) -> list[str]:
-    """The URLs of the databases that a flow writes to."""
-    tables = [each.target.url for each in flow.sinks if isinstance(each.target, TableTarget)]
-    return sorted({database_url(pipeline, url) for url in (*tables, *(each.url for each in flow.views))})
-
-
-def slots_of(pipeline: Pipeline, flows: Sequence[Flow]) -> Iterator[Slot]:
+def slots_of(pipeline: Pipeline, flows: Sequence[FlowWrites]) -> Iterator[Slot]:
     """The splits that the flows may write, and the first split of each flow, which every batch reads."""
     for flow in flows:
-        if flow.files is not None:
-            continue
-        writes = any(isinstance(each.target, TopicTarget) for each in flow.sinks) or flow.owned
-        for producer in producers_of(pipeline):
+        for producer in producers_of(pipeline) if flow.has_batches else ():
             assignment = assignment_of(pipeline, flow.name, producer, BatchNumber("", 0))
-            splits = known_splits(assignment) if writes and is_repeatable(pipeline, flow) else 1
+            splits = known_splits(assignment) if flow.has_records and flow.is_repeatable else 1
             yield from ((assignment, split) for split in range(splits))
 
 

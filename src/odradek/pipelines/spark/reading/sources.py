@@ -107,6 +107,15 @@ def read_table(session: SparkSession, origin: JdbcOrigin, pipeline: Pipeline) ->
     return refreshed(session, replace(origin, url=url), origin.refresh, lambda: read_jdbc(session, origin, url))
 
 
+def source_at(source: Source, start: Start | None) -> Source:
+    """The source with another start; unchanged if `start` is None."""
+    origin = source.origin
+    if start is None or not isinstance(origin, TopicOrigin) or not source.is_stream:
+        return source
+    is_named = start.at is not StartAt.OFFSETS or any(topic in start.offsets for topic in origin.topics)
+    return replace(source, origin=replace(origin, start=start)) if is_named else source
+
+
 def servers_of(origin: TopicOrigin, pipeline: Pipeline) -> str:
     return origin.bootstrap_servers or pipeline.bootstrap_servers
 
