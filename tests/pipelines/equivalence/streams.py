@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.spark.reading.record_files import written_records
-from odradek.pipelines.spark.rehearsal.ends import with_local_ends
+from odradek.pipelines.spark.rehearsal.local_pipeline import with_local_ends
 from odradek.pipelines.spark.rehearsal.streams import Rehearsal
 from tests.pipelines.equivalence.cases import WRITTEN_AT
 from tests.pipelines.equivalence.definitions import write_definition

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.pipelines.definition.ddl import parse_ddl
 from odradek.pipelines.definition.model import FileOrigin, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.places import ProblemList, Problems
-from odradek.pipelines.spark.rehearsal.ends import with_local_ends
+from odradek.pipelines.spark.rehearsal.local_pipeline import with_local_ends
 from odradek.pipelines.spark.rehearsal.replacing import (
     appended_steps,
     given_name,

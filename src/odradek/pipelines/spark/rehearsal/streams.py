@@ -22,7 +22,7 @@ from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.expectations import Violations
 from odradek.pipelines.spark.reading.record_files import add_batch_file, add_records, source_folder
 from odradek.pipelines.spark.rehearsal.advancing import add_empty_batch, with_later_clock
-from odradek.pipelines.spark.rehearsal.ends import FolderCluster
+from odradek.pipelines.spark.rehearsal.local_pipeline import FolderCluster
 from odradek.pipelines.spark.sessions.user_code import load_module, load_reference
 from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.warehouse import warehouse
@@ -55,7 +55,6 @@ class Rehearsal:
         self._moved_at_ms = 0
         self._violations: Counter[tuple[str, str, Otherwise]] = Counter()
         self._flows: set[str] = set()
-        self._streaming = streaming_names(pipeline, build_graph(pipeline))
         self.written: Counter[str] = Counter()  # rows by sink and view, where they are counted
         self.late_rows: Counter[str] = Counter()  # rows that watermarks declared late, by flow
         for source in pipeline.sources:
@@ -90,10 +89,9 @@ class Rehearsal:
         """Runs all flows, or those that are named, until they have processed everything."""
         cluster = FolderCluster(self._folder)
         if self._pipeline.engine is Engine.BATCH:
-            self._count(run_batch(self._session, self._pipeline, cluster))
+            self._count(self._run_batch(cluster))
             return
-        engine = StandardEngine(self._session, self._with_clock(), cluster, self._count)
-        running = engine.start(until_caught_up=True, only=only)
+        running = self._engine(cluster).start(until_caught_up=True, only=only)
         try:
             running.wait(lambda: False)
         finally:
@@ -102,6 +100,15 @@ class Rehearsal:
             for flow, query in running.queries.items():
                 for progress in query.recentProgress:
                     self.late_rows[flow] += sum(each.numRowsDroppedByWatermark for each in progress.stateOperators)
+
+    def _run_batch(self, cluster: FolderCluster) -> BatchReport:
+        return run_batch(self._session, self._pipeline, cluster)
+
+    def _engine(self, cluster: FolderCluster) -> StandardEngine:
+        return StandardEngine(self._session, self._with_clock(), cluster, self._count)
+
+    def _is_stream(self, step: str) -> bool:
+        return step in streaming_names(self._pipeline, build_graph(self._pipeline))
 
     def advance(self, milliseconds: int, *, is_event_time_only: bool = False) -> None:
         """Moves event time and processing time, and lets windows close and timers fire."""
@@ -137,7 +144,7 @@ class Rehearsal:
         for each in report.violations:
             name = each.step, each.expectation, each.otherwise
             # The rows of static steps are counted by each run, so that the last count has all of them.
-            self._violations[name] = each.rows + (self._violations[name] if each.step in self._streaming else 0)
+            self._violations[name] = each.rows + (self._violations[name] if self._is_stream(each.step) else 0)
 
     def _with_clock(self) -> Pipeline:
         """The pipeline with processors whose clock is as late as `advance` has made it."""
