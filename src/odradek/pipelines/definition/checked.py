@@ -53,9 +53,9 @@ def finished(
     if engine is not None:
         parsed = dataclasses.replace(parsed, pipeline=dataclasses.replace(parsed.pipeline, engine=engine))
     if chosen is Way.NEW:
-        from odradek.pipelines.planning.rules import checked_plan  # noqa: PLC0415 - as below
+        from odradek.pipelines.planning.facts import checked_definition  # noqa: PLC0415 - as below
 
-        plan = checked_plan(parsed.pipeline, problems, parsed.broken)
+        plan = checked_definition(parsed, problems)
         return Definition(parsed.pipeline, tuple(problems), is_sound=not problems.errors, plan=plan)
     from odradek.pipelines.planning.checks import check_pipeline  # noqa: PLC0415 - a definition that cannot be parsed needs no checks
 

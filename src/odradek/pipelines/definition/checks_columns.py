@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct, types_in
 from odradek.pipelines.definition.columns import expression_type, lookup, record_columns, shared_names
-from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import (
     Changes,
     FilesTarget,
@@ -19,6 +18,7 @@ from odradek.pipelines.definition.model import (
     TableTarget,
     TopicTarget,
     View,
+    place_of,
 )
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.operations import (

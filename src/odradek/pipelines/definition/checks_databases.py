@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.checks_columns import is_incomparable
 from odradek.pipelines.definition.column_types import Decimal, Primitive, Struct, types_in
 from odradek.pipelines.definition.columns import lookup
-from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import (
     JdbcOrigin,
     LakehouseTarget,
@@ -15,6 +14,7 @@ from odradek.pipelines.definition.model import (
     RunningAggregate,
     Sink,
     TableTarget,
+    place_of,
 )
 from odradek.pipelines.definition.nearest import nearest
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import PythonTarget, SparkTarget
+from odradek.pipelines.definition.model import PythonTarget, SparkTarget, place_of
 from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.spark_version import REALTIME_HINT, realtime_refusal
 from odradek.pipelines.definition.vocabulary import Delivery, Engine, Otherwise

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Struct, types_in
 from odradek.pipelines.definition.columns import lookup
-from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import LakehouseTarget
+from odradek.pipelines.definition.model import LakehouseTarget, place_of
 from odradek.pipelines.definition.spark_version import LAKEHOUSE_HINT, lakehouse_refusal
 from odradek.pipelines.definition.vocabulary import LakehouseFormat
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.graph import find_cycles, place_of, references, used_names
-from odradek.pipelines.definition.model import Sink, Source, Step, TopicOrigin, TopicTarget, View
+from odradek.pipelines.definition.graph import find_cycles, references, used_names
+from odradek.pipelines.definition.model import Sink, Source, Step, TopicOrigin, TopicTarget, View, place_of
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.vocabulary import Engine, Otherwise
 

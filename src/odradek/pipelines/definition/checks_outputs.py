@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
 from odradek.pipelines.definition.columns import RECORD_COLUMN_NAMES, lookup
-from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import FilesTarget, LakehouseTarget, LatestRows, Sink, TableTarget
+from odradek.pipelines.definition.model import FilesTarget, LakehouseTarget, LatestRows, Sink, TableTarget, place_of
 from odradek.pipelines.definition.vocabulary import Engine, FileFormat, LakehouseFormat, SinkMode
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import LatestRows, Sink, TableTarget
+from odradek.pipelines.definition.model import LatestRows, Sink, TableTarget, place_of
 from odradek.pipelines.definition.operations import StreamJoin
 
 if TYPE_CHECKING:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.model import place_of
 from odradek.pipelines.definition.operations import Join, PythonFunction, Sql, StreamJoin
 from odradek.pipelines.definition.sql_text import SqlError, parse_query, tables_read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.pipelines.definition.model import Pipeline, Sink, Source, Step, View
+    from odradek.pipelines.definition.model import Pipeline, Step
     from odradek.pipelines.definition.places import Place
 
 
@@ -39,15 +40,6 @@ class Graph:
             if each in wanted:
                 wanted.update(self.inputs.get(each, ()))
         return [each for each in self.order if each in wanted]
-
-
-def place_of(thing: Source | Step | Sink | View, *path: str) -> Place:
-    """The place of a value of a source, step, sink or view, or of the nearest enclosing value whose place is known."""
-    for length in range(len(path), 0, -1):
-        found = thing.places.get("/".join(path[:length]))
-        if found is not None:
-            return found
-    return thing.place
 
 
 def references(step: Step) -> list[Reference]:

@@ -9,8 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import RECORD_COLUMN_NAMES
-from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import ConsoleTarget, PythonTarget, RunningAggregate, Sink, TopicTarget
+from odradek.pipelines.definition.model import (
+    ConsoleTarget,
+    PythonTarget,
+    RunningAggregate,
+    Sink,
+    TopicTarget,
+    place_of,
+)
 from odradek.pipelines.definition.operations import Deduplication, Join, Sql
 from odradek.pipelines.definition.sql_text import SqlError, parse_query
 from odradek.pipelines.definition.sql_written import is_star

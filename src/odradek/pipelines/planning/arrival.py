@@ -11,8 +11,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import lookup
-from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import FileOrigin, LakehouseTarget, Sink, TopicOrigin, TopicTarget
+from odradek.pipelines.definition.model import FileOrigin, LakehouseTarget, Sink, TopicOrigin, TopicTarget, place_of
 from odradek.pipelines.definition.operations import Deduplication, Join, KeyedState, PythonFunction, Sql, StreamJoin
 from odradek.pipelines.definition.sql_text import SqlError, parse_query
 from odradek.pipelines.definition.sql_written import is_star

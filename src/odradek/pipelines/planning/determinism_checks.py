@@ -6,8 +6,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import RunningAggregate, TopicTarget
+from odradek.pipelines.definition.model import RunningAggregate, TopicTarget, place_of
 from odradek.pipelines.definition.operations import Aggregation, Sql
 from odradek.pipelines.definition.sql_text import SqlError, parse_expression
 from odradek.pipelines.planning.sql_parts import calls_in

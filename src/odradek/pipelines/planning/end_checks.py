@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import Changes, RunningAggregate, Sink
+from odradek.pipelines.definition.model import Changes, RunningAggregate, Sink, place_of
 from odradek.pipelines.definition.operations import Aggregation
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.arrival import check_arrival, check_equal_changes, check_tombstones

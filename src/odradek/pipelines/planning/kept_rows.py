@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import lookup
-from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import LakehouseTarget, LatestRows, Sink, TableTarget
+from odradek.pipelines.definition.model import LakehouseTarget, LatestRows, Sink, TableTarget, place_of
 from odradek.pipelines.definition.operations import (
     Aggregation,
     Deduplication,

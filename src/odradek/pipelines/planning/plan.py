@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import Source, Step
+from odradek.pipelines.definition.model import Source, Step, place_of
 from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.places import NOWHERE, Place
 from odradek.pipelines.sql.functions import Kind, kind_of
 from odradek.pipelines.sql.text import position
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.model import Pipeline, Places, Sink, Target, View
+    from odradek.pipelines.definition.model import Pipeline, Places, Target, View
     from odradek.pipelines.definition.operations import Operation
     from odradek.pipelines.definition.vocabulary import Otherwise
     from odradek.pipelines.sql.blocks import Part
@@ -235,12 +235,3 @@ class Plan:
     @property
     def streams(self) -> tuple[Source, ...]:
         return tuple(each for each in self.pipeline.sources if each.is_stream)
-
-
-def place_of(thing: Source | Step | Sink | View | End, *keys: str) -> Place:
-    """The place of a value of a declaration, or of the nearest value around it whose place is known."""
-    for length in range(len(keys), 0, -1):
-        found = thing.places.get("/".join(keys[:length]))
-        if found is not None:
-            return found
-    return thing.place

@@ -5,23 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
-from odradek.pipelines.definition.model import LakehouseTarget, TableTarget
+from odradek.pipelines.definition.model import LakehouseTarget, TableTarget, place_of
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, StreamJoin
 from odradek.pipelines.definition.vocabulary import Otherwise, StateOrder
 from odradek.pipelines.planning.constructs import needs_of, of_end, of_table
 from odradek.pipelines.planning.determinism import determinism, uncaught
 from odradek.pipelines.planning.paths import RECORD_COLUMN_NAMES, time_column
-from odradek.pipelines.planning.plan import (
-    EndMode,
-    GroupSql,
-    Plan,
-    RowSql,
-    StaticSql,
-    Table,
-    UnionSql,
-    Unplanned,
-    place_of,
-)
+from odradek.pipelines.planning.plan import EndMode, GroupSql, Plan, RowSql, StaticSql, Table, UnionSql, Unplanned
 from odradek.pipelines.planning.splitting import with_flows
 from odradek.pipelines.planning.tables import make_plan
 from odradek.pipelines.planning.targets import realtime, targets

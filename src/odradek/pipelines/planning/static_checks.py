@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.graph import place_of
+from odradek.pipelines.definition.model import place_of
 from odradek.pipelines.definition.vocabulary import Otherwise
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import needs_schema
-from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import RunningAggregate
+from odradek.pipelines.definition.model import RunningAggregate, place_of
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, Sql, StreamJoin
 from odradek.pipelines.definition.sql_text import SqlError, parse_expression
 from odradek.pipelines.definition.vocabulary import StateClock

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import RECORD_COLUMN_NAMES
-from odradek.pipelines.definition.graph import place_of
+from odradek.pipelines.definition.model import place_of
 from odradek.pipelines.definition.operations import StreamJoin
 from odradek.pipelines.planning.query_checks import WATERMARK_HINT
 

@@ -14,6 +14,7 @@ from odradek.pipelines.definition.model import (
     Step,
     TableTarget,
     View,
+    place_of,
 )
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.operations import Aggregation, Join, PythonFunction, Sql, StreamJoin
@@ -34,7 +35,6 @@ from odradek.pipelines.planning.plan import (
     Table,
     UnionSql,
     Unplanned,
-    place_of,
 )
 from odradek.pipelines.sql.blocks import Part, Unreadable, blocks_of
 from odradek.pipelines.sql.functions import may_fail

@@ -13,10 +13,11 @@ from odradek.pipelines.definition.model import (
     TableTarget,
     TopicOrigin,
     TopicTarget,
+    place_of,
 )
 from odradek.pipelines.definition.operations import Join, PythonFunction
 from odradek.pipelines.definition.vocabulary import Engine, FileFormat, LakehouseFormat
-from odradek.pipelines.planning.plan import EndMode, RowSql, UnionSql, place_of
+from odradek.pipelines.planning.plan import EndMode, RowSql, UnionSql
 from odradek.pipelines.planning.verdicts import Code, Refusal
 from odradek.pipelines.planning.written import calls_of_python
 

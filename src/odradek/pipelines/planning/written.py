@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import Source, Step, TableTarget, TopicTarget
+from odradek.pipelines.definition.model import PythonTarget, Source, Step, TableTarget, TopicTarget, place_of
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, Sql, StreamJoin
-from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql, place_of
+from odradek.pipelines.planning.columns import RECORD_COLUMN_NAMES
+from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql
 from odradek.pipelines.sql.query import Query
-from odradek.pipelines.sql.results import unknown_names
-from odradek.pipelines.sql.text import SqlError, position
+from odradek.pipelines.sql.results import repeated_names, unknown_names
+from odradek.pipelines.sql.text import SqlError, position, tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +55,23 @@ def check_names(plan: Plan, problems: Problems) -> None:
         if columns is not None and column not in columns:
             message = f"{subject.described} names the column '{column}', which '{plan.table(name).owner.name}' has not"
             problems.error(place, message, suggestion(column, columns.names), COLUMNS)
+
+    _check_repeated(plan, problems)
+
+
+def _check_repeated(plan: Plan, problems: Problems) -> None:
+    """Reports two columns of one name at an end that writes all columns."""
+    for end in plan.ends:
+        table = plan.table(end.input)
+        if not isinstance(table.made_by, RowSql | GroupSql) or isinstance(end.target, PythonTarget):
+            continue
+        found = repeated_names(table.made_by.query)
+        if RECORD_COLUMN_NAMES.issubset(found):  # of two topics: ends leave them out
+            found = [name for name in found if name not in RECORD_COLUMN_NAMES]
+        if found and not (isinstance(end.target, TopicTarget) and end.target.value):
+            message = f"{table.described} has two columns '{found[0]}', and {end.described} writes both"
+            hint = f"name the columns instead of *, and one of them with AS: {found[0]} AS other_{found[0]}"
+            problems.error(table.place_in_sql(0), message, hint, COLUMNS)
 
 
 def _named(plan: Plan) -> Iterator[tuple[Table | End, str, str, Place]]:
@@ -107,11 +126,22 @@ def calls_of_python(plan: Plan) -> dict[str, str]:
     return {described: name for described, name in calls if name in functions} if functions else {}
 
 
-def _expressions(plan: Plan) -> Iterator[tuple[Table | End, str, str, Place]]:
+def named_in_sql(plan: Plan) -> frozenset[str]:
+    """All words in the SQL of a definition, in lower case."""
+    texts = [text for _, _, text, _ in _expressions(plan, of_streams=False)]
+    texts += [each.operation.text for each in plan.pipeline.steps if isinstance(each.operation, Sql)]
+    words = set()
+    for text in texts:
+        with suppress(SqlError):  # reported with the names
+            words |= {token.text.lower() for token in tokens_of(text)}
+    return frozenset(words)
+
+
+def _expressions(plan: Plan, *, of_streams: bool = True) -> Iterator[tuple[Table | End, str, str, Place]]:
     """Each expression over a stream: the declaration, the table, the text and its place."""
     for table in plan.tables.values():
         made, owner = table.made_by, table.owner
-        if not table.path.is_stream:
+        if of_streams and not table.path.is_stream:
             continue
         if isinstance(made, Source):
             yield from ((table, table.name, each.expression, each.expression_place) for each in made.columns)
@@ -120,7 +150,8 @@ def _expressions(plan: Plan) -> Iterator[tuple[Table | End, str, str, Place]]:
         if isinstance(owner, Step) and not table.is_hidden:
             yield from ((table, table.name, each.check, each.check_place) for each in owner.expectations)
     for end in plan.ends:
-        yield from ((end, end.input, *each) for each in _of_end(end) if plan.is_stream(end.input))
+        is_wanted = plan.is_stream(end.input) or not of_streams
+        yield from ((end, end.input, *each) for each in _of_end(end) if is_wanted)
 
 
 def _of_end(end: End) -> Iterator[tuple[str, Place]]:
