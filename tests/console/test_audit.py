@@ -51,7 +51,7 @@ def test_a_change_that_times_out_is_logged_and_so_is_its_late_outcome(
         has_ended.set()
 
     monkeypatch.setattr(context, "CALL_TIMEOUT_S", 0.2)
-    monkeypatch.setattr("odradek.console.cluster.topics.delete_topic", wait)
+    monkeypatch.setattr("odradek.console.pages.topics.delete_topic", wait)
     answer = visitor.post(f"/topics/{topic}/delete", {"confirmation": topic})
     assert answer.status == 504
     assert f"127.0.0.1: delete topic {topic}: unknown: no answer within 0.2 s" in audit.messages

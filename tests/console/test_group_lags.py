@@ -12,6 +12,7 @@ from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
 from odradek.admin.cluster_state import PartitionState, read_state
 from odradek.admin.groups import (
+    ListedGroup,
     PartitionLag,
     read_committed_offsets,
     read_committed_offsets_of,
@@ -60,7 +61,7 @@ def test_ends_are_read_after_the_committed_offsets(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(groups, "read_committed_offsets_of", committed)
     monkeypatch.setattr(groups, "read_offsets_of", ends)
     names = ["behind", "new", "partly", "refused", "too many"]
-    listed = [groups.ListedGroup(each, "Stable", "") for each in names]
+    listed = [ListedGroup(each, "Stable", "") for each in names]
     monkeypatch.setattr("odradek.admin.groups.list_groups", lambda _requests: (listed, {}))
     requests: Any = None
     state: Any = SimpleNamespace(
@@ -88,7 +89,7 @@ def test_the_lags_of_the_last_reading_are_shown_until_the_next(last: Round, watc
         lags.add("g", time_s, lag)
     for share in range(11):
         age_s = period_s * share / 10
-        row = group_row(groups.ListedGroup("g", "Stable", ""), 1, lags, read_at_s + age_s, age_s)
+        row = group_row(ListedGroup("g", "Stable", ""), 1, lags, read_at_s + age_s, age_s)
         assert (row.lag, row.trend) == (900, "growing"), f"after {age_s} s of {period_s} s"
 
 

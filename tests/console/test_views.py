@@ -8,8 +8,9 @@ import pytest
 
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState
+from odradek.admin.groups import PartitionLag
 from odradek.admin.log_directories import Disks
-from odradek.console.cluster.groups import LagSummary, PartitionLag
+from odradek.console.cluster.groups import LagSummary
 from odradek.console.cluster.records import Reading
 from odradek.console.cluster.snapshot import (
     LogDirectory,

@@ -21,6 +21,7 @@ from odradek.console.cluster import groups
 from odradek.console.cluster import watch as watching
 from odradek.console.cluster.watch import ClusterWatch, PollingShare
 from odradek.console.models import Samples, Series
+from odradek.console.pages import groups as pages
 from odradek.console.pages import overview as overview_page
 from odradek.console.pages import requests
 from odradek.console.views.figures import DASH
@@ -212,7 +213,7 @@ def test_the_list_of_groups_has_lags_after_a_pause(monkeypatch: pytest.MonkeyPat
 
     with_group(monkeypatch, lambda: {(TOPIC, 0): 58})
     monkeypatch.setattr(console_app, "ClusterWatch", pausing_watch)
-    monkeypatch.setattr(groups, "list_groups", lambda _cluster: [groups.ListedGroup("readers", "Stable", "")])
+    monkeypatch.setattr(pages, "list_groups", lambda _requests: ([ListedGroup("readers", "Stable", "")], {}))
     monkeypatch.setattr(groups, "count_members", lambda _cluster, _names: {"readers": 1})
     with fake_cluster(1) as cluster, running_console(cluster.client().bootstrap_servers) as address:
         (watch,) = watches
@@ -225,7 +226,7 @@ def test_the_list_of_groups_has_lags_after_a_pause(monkeypatch: pytest.MonkeyPat
 def test_the_list_of_groups_says_how_old_its_lags_are(monkeypatch: pytest.MonkeyPatch) -> None:
     with_group(monkeypatch, lambda: {(TOPIC, 0): 58})
     monkeypatch.setattr(watching, "LAGS_S", 600.0)  # one reading
-    monkeypatch.setattr(groups, "list_groups", lambda _cluster: [groups.ListedGroup("readers", "Stable", "")])
+    monkeypatch.setattr(pages, "list_groups", lambda _requests: ([ListedGroup("readers", "Stable", "")], {}))
     monkeypatch.setattr(groups, "count_members", lambda _cluster, _names: {"readers": 1})
     with fake_cluster(1) as cluster, running_console(cluster.client().bootstrap_servers) as address:
         page = Visitor(address).get("/groups").text

@@ -12,7 +12,15 @@ from collections import defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from odradek.admin.errors import AnswerTimeout, RefusedConnection, UnsupportedRequest, check, reason_of, unreachable
+from odradek.admin.errors import (
+    AnswerTimeout,
+    NotAuthorized,
+    RefusedConnection,
+    UnsupportedRequest,
+    check,
+    reason_of,
+    unreachable,
+)
 from odradek.admin.wire import TIMEOUT_S, Call, KeptConnections, SecuredAddress, Versions
 from odradek.conventions.addresses import split_addresses
 from odradek.conventions.failures import Failure
@@ -104,6 +112,28 @@ def retry_while_loading(ask: Callable[[], T], error_of: Callable[[T], int]) -> T
         if error_of(answer) not in RETRIED or time.monotonic() > deadline:
             return answer
         time.sleep(RETRY_PAUSE_S)
+
+
+def ask_each(
+    brokers: Iterable[KnownBroker], ask: Callable[[KnownBroker], T], missing: dict[int, str] | None = None
+) -> list[T]:
+    """What the brokers answer. Why one does not answer is added to `missing`; without it, that is a Failure. Failure if
+    none answers, and for a refusal that is not the broker's own."""
+    found: list[T] = []
+    last: Failure | None = None
+    for broker in brokers:
+        try:
+            found.append(ask(broker))
+        except (NotAuthorized, RefusedConnection, UnsupportedRequest):
+            raise
+        except Failure as failure:
+            if missing is None:
+                raise
+            missing[broker.broker_id] = failure.message
+            last = failure
+    if last is not None and not found:
+        raise last
+    return found
 
 
 class Reached(Protocol):

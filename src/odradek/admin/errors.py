@@ -30,7 +30,12 @@ class NoSuchGroup(NoSuchName):
 
 
 class NotAuthorized(Failure):
-    """The access control lists do not allow the request to this user."""
+    """The access control lists do not allow the request to this user. `needed` is the right to the resource, such as
+    `Read on topic orders`; empty if it is not known."""
+
+    def __init__(self, message: str, needed: str = "") -> None:
+        super().__init__(message)
+        self.needed = needed
 
 
 class UnsupportedRequest(Failure):
@@ -138,8 +143,13 @@ def failure_of(name: str, line: str, subject: str, operation: str = "") -> Failu
     """The failure for the error of this name, of the kind that callers distinguish. A refusal names the operation that
     the user lacks."""
     name = KAFKA_NAMES.get(name, name)
-    if name.endswith("_AUTHORIZATION_FAILED"):
-        return NotAuthorized(f"{line}: it needs {operation}" if operation else line)
+    kind, is_refused, _ = name.lower().replace("_", " ").partition(" authorization failed")
+    if is_refused and not operation:
+        return NotAuthorized(line)
+    if is_refused:
+        named = subject.removeprefix("settings of ").partition(",")[0]
+        resource = named if named.startswith(f"{kind} ") else f"the {kind}"
+        return NotAuthorized(f"{line}: it needs {operation}", f"{operation} on {resource}")
     if name in NO_SUCH_TOPIC and subject.startswith("topic "):
         return NoSuchTopic(line, subject.removeprefix("topic ").partition(",")[0])
     return NoSuchGroup(line, subject.removeprefix("group ")) if name == "GROUP_ID_NOT_FOUND" else Failure(line)

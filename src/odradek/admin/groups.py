@@ -5,14 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.broker_requests import BrokerRequests, KnownBroker, by_topic, in_parts, retry_while_loading
+from odradek.admin.broker_requests import (
+    BrokerRequests,
+    KnownBroker,
+    ask_each,
+    by_topic,
+    in_parts,
+    live,
+    retry_while_loading,
+)
 from odradek.admin.cluster import CONNECT_TIMEOUT_S, Cluster, without_leader
 from odradek.admin.errors import (
     NoSuchGroup,
     NoSuchName,
     NoSuchTopic,
     NotAuthorized,
-    RefusedConnection,
     UnsupportedRequest,
     broker_failure,
     check,
@@ -105,35 +112,26 @@ class PartitionLag:
 def list_groups(requests: BrokerRequests) -> tuple[list[ListedGroup], dict[int, str]]:
     """Consumer groups by name; and the brokers that did not answer, with the reasons. Each broker is asked for its own:
     one that does not answer hides only those. Failure if none answered."""
-    found: list[ListedGroup] = []
     missing: dict[int, str] = {}
-    has_answer = False
-    reason: Failure | None = None
-    for broker in requests.describe().brokers.values():
-        if broker.is_fenced:
-            missing[broker.broker_id] = "it is fenced; groups that others have taken over are listed"
-            continue
-        try:
-            answer = retry_while_loading(
-                lambda broker=broker: requests.ask(broker, ListGroupsRequest(), ListGroupsResponse, (5, 4)),  # type: ignore[misc]  # mypy does not infer a lambda with a default
-                lambda found: found.error_code,
-            )
-        except RefusedConnection:
-            raise
-        except Failure as failure:
-            missing[broker.broker_id] = failure.message
-            reason = failure
-            continue
-        has_answer = True
+
+    def ask(broker: KnownBroker) -> list[ListedGroup]:
+        answer = retry_while_loading(
+            lambda: requests.ask(broker, ListGroupsRequest(), ListGroupsResponse, (5, 4)),
+            lambda found: found.error_code,
+        )
         check(answer.error_code, None, f"groups of broker {broker.broker_id}")
-        found += [
+        return [
             ListedGroup(each.group_id, _state_name(each.group_state), each.group_type.lower())
             for each in answer.groups
             if each.protocol_type in CONSUMERS
         ]
-    if reason is not None and not has_answer:
-        raise reason
-    return sorted(found), missing
+
+    brokers = requests.describe().brokers
+    found = ask_each(live(brokers), ask, missing)
+    for each in brokers.values():
+        if each.is_fenced:
+            missing[each.broker_id] = "it is fenced; groups that others have taken over are listed"
+    return sorted(group for listed in found for group in listed), missing
 
 
 def with_similar_names(cluster: Cluster, failure: Failure) -> Failure:

@@ -184,8 +184,10 @@ def suggesting_names(names: Iterable[str], known: Iterable[str] = TOPIC_SETTINGS
         yield
     except Failure as failure:
         known = list(known)
-        hints = [did_you_mean(name, known) for name in names if name not in known]
-        raise Failure("; ".join([failure.message, *filter(None, hints)])) from None
+        hints = [hint for name in names if name not in known and (hint := did_you_mean(name, known))]
+        if not hints:
+            raise
+        raise Failure("; ".join([failure.message, *hints])) from None
 
 
 def read_setting_names(cluster: Cluster, kind: Kind, name: str, timeout_s: float = TIMEOUT_S) -> Sequence[str]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from odradek.admin.broker_metrics import listed_apis
-from odradek.admin.broker_requests import BrokerRequests, describe_resources, live
-from odradek.admin.errors import NoAnswer, check
+from odradek.admin.broker_requests import BrokerRequests, KnownBroker, ask_each, describe_resources, live
+from odradek.admin.errors import UnsupportedRequest, check
 from odradek.admin.settings import Kind, alter_request, changes_to
 from odradek.conventions.failures import Failure
 from odradek.protocol.messages.describe_client_telemetry import (
@@ -55,20 +55,18 @@ def read_instances(cluster: Cluster, wanted: UUID | None = None) -> tuple[list[F
     request = DescribeClientTelemetryRequest(
         instance_ids=None if wanted is None else [wanted], include_values=wanted is not None
     )
-    found = []
     missing: dict[int, str] = {}
-    for broker in live(requests.describe().brokers):
-        try:
-            apis = listed_apis(requests, broker)
-        except NoAnswer as failure:
-            missing[broker.broker_id] = failure.message
-            continue
-        if DescribeClientTelemetryRequest.api_key not in apis:
-            raise Failure(f"broker {broker.broker_id} does not show client telemetry: only brokers of Odradek do")
+
+    def ask(broker: KnownBroker) -> list[FoundInstance]:
+        if DescribeClientTelemetryRequest.api_key not in listed_apis(requests, broker):
+            who = f"broker {broker.broker_id}"
+            raise UnsupportedRequest(f"{who} does not show client telemetry: only brokers of Odradek do")
         answer = requests.ask(broker, request, DescribeClientTelemetryResponse, 0)
         check(answer.error_code, answer.error_message, f"client telemetry of broker {broker.broker_id}")
-        found += [FoundInstance(answer.broker_id, each) for each in answer.instances]
-    return found, missing
+        return [FoundInstance(answer.broker_id, each) for each in answer.instances]
+
+    found = ask_each(live(requests.describe().brokers), ask, missing)
+    return [each for instances in found for each in instances], missing
 
 
 def read_subscriptions(cluster: Cluster) -> dict[str, dict[str, str]]:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from odradek.admin.broker_requests import (
     PARTITIONS_PER_REQUEST,
     TRANSACTION,
+    ask_each,
     by_topic,
     in_parts,
     live,
     retry_while_loading,
 )
-from odradek.admin.errors import NoAnswer, broker_failure, check
+from odradek.admin.errors import broker_failure, check
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -67,7 +68,6 @@ def live_brokers(requests: BrokerRequests) -> dict[int, KnownBroker]:
 
 def list_transactions(
     requests: BrokerRequests,
-    brokers: Iterable[KnownBroker],
     *,
     states: Iterable[str] = (),
     producer_ids: Iterable[int] = (),
@@ -84,24 +84,19 @@ def list_transactions(
         transactional_id_pattern=pattern,
     )
     version = 2 if pattern is not None else 1 if open_for_ms >= 0 else 0  # the oldest that has what is asked
-    found = []
-    for broker in brokers:
-        try:
-            answer = retry_while_loading(
-                lambda broker=broker: requests.ask(broker, request, ListTransactionsResponse, version),  # type: ignore[misc]  # mypy does not infer a lambda with a default
-                lambda answer: answer.error_code,
-            )
-        except NoAnswer as failure:
-            if missing is None:
-                raise
-            missing[broker.broker_id] = failure.message
-            continue
+
+    def ask(broker: KnownBroker) -> list[ListedTransaction]:
+        answer = retry_while_loading(
+            lambda: requests.ask(broker, request, ListTransactionsResponse, version), lambda answer: answer.error_code
+        )
         check(answer.error_code, None, f"transactions of broker {broker.broker_id}")
-        found += [
+        return [
             ListedTransaction(each.transactional_id, broker, each.producer_id, each.transaction_state)
             for each in answer.transaction_states
         ]
-    return sorted(found, key=lambda each: each.transactional_id)
+
+    found = ask_each(live_brokers(requests).values(), ask, missing)
+    return sorted((each for listed in found for each in listed), key=lambda each: each.transactional_id)
 
 
 def describe_transaction(requests: BrokerRequests, transactional_id: str) -> tuple[KnownBroker, TransactionState]:
@@ -114,7 +109,7 @@ def describe_transaction(requests: BrokerRequests, transactional_id: str) -> tup
 
     found = requests.ask_coordinators([transactional_id], ask, kind=TRANSACTION)[transactional_id]
     if isinstance(found, int):
-        raise broker_failure(found, None, f"transaction {transactional_id}")
+        raise broker_failure(found, None, f"transaction {transactional_id}", "Describe")
     return found
 
 
@@ -146,7 +141,7 @@ def _open_transactions_of(
     requests: BrokerRequests, broker: KnownBroker, partitions: Iterable[Key]
 ) -> Iterator[OpenTransaction]:
     for topic, described in read_producers(requests, broker, partitions):
-        check(described.error_code, None, f"producers of {topic}-{described.partition_index}")
+        check(described.error_code, None, f"producers of {topic}-{described.partition_index}", "Read")
         yield from open_transactions_in(topic, described, broker)
 
 
@@ -185,16 +180,14 @@ def abort_transaction(requests: BrokerRequests, found: OpenTransaction) -> None:
     )
     answer = requests.ask(found.leader, WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse, 1)
     error_code = answer.markers[0].topics[0].partitions[0].error_code
-    check(error_code, None, f"transaction of producer {found.producer_id} in {found.topic}-{found.partition}")
+    check(error_code, None, f"transaction of producer {found.producer_id} in {found.topic}-{found.partition}", "Alter")
 
 
-def without_known(
-    requests: BrokerRequests, brokers: Iterable[KnownBroker], found: list[OpenTransaction]
-) -> list[OpenTransaction]:
+def without_known(requests: BrokerRequests, found: list[OpenTransaction]) -> list[OpenTransaction]:
     """The transactions whose producer id has no transactional id, or whose partition its transaction does not have."""
     if not found:
         return []
-    listed = list_transactions(requests, brokers, producer_ids={each.producer_id for each in found})
+    listed = list_transactions(requests, producer_ids={each.producer_id for each in found})
     known = set()
     for transaction in listed:
         _coordinator, state = describe_transaction(requests, transaction.transactional_id)

@@ -67,7 +67,6 @@ def list_transactions(
     missing: dict[int, str] = {}
     found = transactions.list_transactions(
         cluster.requests,
-        transactions.live_brokers(cluster.requests).values(),
         # Brokers compare the time since the last start, also of transactions that have ended.
         states=states or (OPEN_STATES if open_for_ms is not None else ()),
         producer_ids=producer_ids,
@@ -191,7 +190,7 @@ def find_hanging(
     now_ms = int(time.time() * 1000)
     found = transactions.read_open_transactions(cluster.requests, chosen)
     old = [each for each in found if now_ms - each.last_timestamp_ms > max_timeout_ms]
-    hanging = transactions.without_known(cluster.requests, brokers.values(), old)
+    hanging = transactions.without_known(cluster.requests, old)
     names = f"{PLACE} coordinator_epoch last_timestamp_ms"
     objects = [{**output.fields_of(each, names), "open_for_ms": now_ms - each.last_timestamp_ms} for each in hanging]
     output.print_list(

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-from odradek.console.cluster.connection import BadCredentials, NoSuchTopic, NotAllowed, NotAuthorized
+from odradek.console.cluster.connection import BadCredentials, NoSuchTopic, NotAuthorized
 from odradek.console.cluster.records import NoSuchRecord
 from odradek.console.cluster.watch import ClusterWatch
 from odradek.console.context import Console, Threads, TooManyStreams, console_of, has_console
@@ -40,7 +40,6 @@ STATUSES: dict[type[Exception], int] = {  # the first kind counts
     Forbidden: 403,
     FormError: 400,
     TooManyStreams: 503,
-    NotAllowed: 403,
     NotAuthorized: 403,
     NoSuchTopic: 404,
     NoSuchRecord: 404,

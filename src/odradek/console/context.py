@@ -7,6 +7,7 @@ import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
+from odradek.console.cluster.connection import NotAuthorized, trouble_of
 from odradek.console.cluster.topic_watches import PipelineWatch, RigWatch
 from odradek.console.web.safety import AbortedResponse
 from odradek.conventions.failures import Failure
@@ -139,6 +140,8 @@ class Console:
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):
                 return await asyncio.shield(asyncio.wrap_future(future))
+        except NotAuthorized as refusal:
+            raise NotAuthorized(trouble_of(refusal)) from None
         except (TimeoutError, asyncio.CancelledError):
             if not future.cancel() and on_late_end is not None:
                 future.add_done_callback(on_late_end)

@@ -304,7 +304,7 @@ def read_hanging(requests: BrokerRequests, state: ClusterState, reader: Reader) 
                 found = open_transactions_in(topic, described, broker)
                 old += [each for each in found if now_ms - each.last_timestamp_ms > LONGEST_TRANSACTION_MS]
     reader.leave_out("hanging", refusals, "partition", "Read", "transactions of {}")
-    return without_known(requests, live(state.brokers), old)
+    return without_known(requests, old)
 
 
 def newest_internal_records(requests: BrokerRequests, state: ClusterState, reader: Reader) -> dict[str, int]:

@@ -453,7 +453,7 @@ class RecordFetcher:
         elif code in RETRIED_ERRORS:
             self._look_up_later(partition, error_text(code, None, f"{topic}-{index}"))
         else:
-            self._fail(partition, broker_failure(code, None, f"topic {topic}, partition {index}"))
+            self._fail(partition, broker_failure(code, None, f"topic {topic}, partition {index}", "Read"))
 
 
 def fetch_request(led: Iterable[AssignedPartition], settings: FetchSettings, *, reads_committed: bool) -> FetchRequest:

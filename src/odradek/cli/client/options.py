@@ -44,11 +44,11 @@ def complete_transactional_ids(
 ) -> list[CompletionItem]:
     def find(cluster: Cluster) -> list[str]:
         from odradek.admin.broker_requests import BrokerRequests
-        from odradek.admin.transactions import list_transactions, live_brokers
+        from odradek.admin.transactions import list_transactions
 
         cluster.check_reachable(COMPLETION_TIMEOUT_S)
         requests = BrokerRequests(cluster, COMPLETION_TIMEOUT_S)
-        return [each.transactional_id for each in list_transactions(requests, live_brokers(requests).values())]
+        return [each.transactional_id for each in list_transactions(requests)]
 
     return matching_names(context, incomplete, find)
 

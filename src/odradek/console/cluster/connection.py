@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from odradek.admin.broker_requests import BrokerRequests
@@ -13,34 +13,20 @@ from odradek.conventions.failures import Failure
 from odradek.security.sasl_client.credentials import MECHANISMS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 __all__ = ["BadCredentials", "Cluster", "NoSuchTopic", "NotAuthorized"]
 
 LOGIN_TIMEOUT_S = 8.0
 BEARER = "OAUTHBEARER"
 SCRAM = "SCRAM-SHA-512"
-CLUSTER = "the cluster"
-
-
-class NotAllowed(Failure):
-    """The user's access rules do not allow it; the message names the permission."""
 
 
 def trouble_of(error: Exception) -> str:
-    """The message of a failure; of any other exception also its type."""
+    """The message of a failure, which names the right that the user lacks; of any other exception also its type."""
+    if isinstance(error, NotAuthorized) and error.needed:
+        return f"not allowed: needs {error.needed}"
     return error.message if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
-
-
-@contextmanager
-def needs(operation: str, resource: str) -> Iterator[None]:
-    """Within the block, a refusal by the access rules becomes NotAllowed with the operation and the resource."""
-    try:
-        yield
-    except NotAllowed:
-        raise
-    except NotAuthorized:
-        raise NotAllowed(f"not allowed: needs {operation} on {resource}") from None
 
 
 def check_login(cluster: Cluster, mechanism: str) -> None:

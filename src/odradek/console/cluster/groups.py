@@ -15,7 +15,6 @@ from odradek.admin.errors import NotAuthorized
 from odradek.admin.groups import (
     NO_LEADER,
     GroupState,
-    ListedGroup,
     PartitionLag,
     partitions_of,
     read_committed_offsets,
@@ -25,9 +24,8 @@ from odradek.admin.groups import (
     unread_records,
 )
 from odradek.admin.offsets import LATEST, read_offsets_of
-from odradek.admin.resets import Goal, Move, alter, choose_partitions, committed_offsets, consequence, plan_moves
+from odradek.admin.resets import Goal, Move, choose_partitions, committed_offsets, plan_moves
 from odradek.admin.time_lag import add_time_lags, longest_time_lag
-from odradek.console.cluster.connection import needs
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
@@ -114,8 +112,6 @@ def failures_of(partitions: Iterable[PartitionState], ends: Mapping[Key, int]) -
     }
 
 
-__all__ = ["GroupState", "LagSummary", "ListedGroup", "Move", "PartitionLag", "consequence"]
-
 MOST_LOOKED_UP = 500  # partitions whose ends are read for the page
 MOST_GROUPS_OF_TOPIC = 200
 MOST_TIMED = 200  # partitions whose lag is also measured in time: a record of each is read
@@ -152,13 +148,9 @@ class ResetGoal:
     topics: tuple[str, ...] = ()
 
 
-def list_groups(cluster: Cluster) -> list[ListedGroup]:
-    return groups.list_groups(cluster.requests)[0]
-
-
 def groups_of_topic(cluster: Cluster, snapshot: Snapshot, topic: str) -> TopicGroups:
     """The groups that read the topic, of the first ones by name."""
-    listed = list_groups(cluster)
+    listed = groups.list_groups(cluster.requests)[0]
     names = [each.name for each in listed[:MOST_GROUPS_OF_TOPIC]]
     partitions = snapshot.state.of_topics([topic])
     existing = [(topic, each.index) for each in partitions]
@@ -195,9 +187,8 @@ def _members_of(cluster: Cluster, names: Sequence[str]) -> dict[str, Sequence[Gr
 
 def describe_group(cluster: Cluster, snapshot: Snapshot, name: str) -> DescribedGroup:
     """Without Read on its topics the lag has no time, and without Describe on them there is none."""
-    with needs("Describe", f"group {name}"):
-        group = read_group(cluster, name)
-        committed = read_committed_offsets(cluster.requests, name)
+    group = read_group(cluster, name)
+    committed = read_committed_offsets(cluster.requests, name)
     partitions = partitions_of(group, committed)
     try:
         is_small = len(partitions) <= MOST_LOOKED_UP
@@ -224,19 +215,8 @@ def last_ends(snapshot: Snapshot, keys: Collection[Key]) -> tuple[dict[Key, int]
 
 def plan_reset(cluster: Cluster, name: str, goal: ResetGoal) -> list[Move]:
     """Before and after of each partition. Failure while the group has active members."""
-    with needs("Describe", f"group {name} and on its topics"):
-        before = committed_offsets(cluster, name, is_new_allowed=bool(goal.topics))
-        keys = choose_partitions(cluster, goal.topics, before)
-        if not keys:
-            raise Failure(f"group {name} has no committed offsets; name a topic")
-        return plan_moves(cluster, before, keys, Goal(goal.way, goal.number))
-
-
-def apply_reset(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
-    with needs("Read", f"group {name} and on its topics"):
-        alter(cluster, name, moves)
-
-
-def delete_group(cluster: Cluster, name: str) -> None:
-    with needs("Delete", f"group {name}"):
-        groups.delete_group(cluster.requests, name)
+    before = committed_offsets(cluster, name, is_new_allowed=bool(goal.topics))
+    keys = choose_partitions(cluster, goal.topics, before)
+    if not keys:
+        raise Failure(f"group {name} has no committed offsets; name a topic")
+    return plan_moves(cluster, before, keys, Goal(goal.way, goal.number))

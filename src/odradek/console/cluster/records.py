@@ -5,17 +5,16 @@ that a form writes, or copies from another topic.
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaException
 
 from odradek.admin.cluster import chosen_partitions, without_leader
+from odradek.admin.errors import NotAuthorized
 from odradek.admin.offsets import LATEST
 from odradek.admin.records.record_fetcher import FetchSettings
 from odradek.admin.records.record_reader import PartitionRange, RecordReader, Start, find_ranges
-from odradek.console.cluster.connection import NotAllowed, needs
 from odradek.console.records.record import Record, RecordPage
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
@@ -129,25 +128,24 @@ def find_reading_ranges(cluster: Cluster, reading: Reading) -> ReadingRanges:
         start = Start(offset=reading.offset)
     elif reading.start in ("time", "end"):
         start = Start(from_time_ms=reading.time_ms) if reading.start == "time" else Start()
-    with needs("Describe", f"topic {reading.topic}"):
-        topic = cluster.describe_topic(reading.topic)
-        partitions = chosen_partitions(topic, wanted)
-        leaderless = without_leader([topic])
-        led = [each for each in partitions if (topic.name, each) not in leaderless]
-        unled = [each for each in partitions if each not in led]
-        notice = _leaderless_text(unled)
-        if not led:
-            raise Failure(f"topic {reading.topic}: {notice}; `odradek cluster status` shows the brokers")
-        found = find_ranges(cluster, reading.topic, led, start)
-        if reading.start == "before":
-            found = [_ending_at(each, reading.offset_of(each.partition)) for each in found]
-        elif reading.start == "offset" and reading.offsets:
-            found = [_starting_at(each, reading.offset_of(each.partition)) for each in found]
-        if reading.start == "end":
-            return ReadingRanges([*found, *(PartitionRange(each, LATEST, LATEST) for each in unled)])
-        if cluster.properties.get("isolation.level", "").lower() == "read_uncommitted":
-            return ReadingRanges(found, notice)
-        stable = cluster.last_stable_offsets(reading.topic, led)
+    topic = cluster.describe_topic(reading.topic)
+    partitions = chosen_partitions(topic, wanted)
+    leaderless = without_leader([topic])
+    led = [each for each in partitions if (topic.name, each) not in leaderless]
+    unled = [each for each in partitions if each not in led]
+    notice = _leaderless_text(unled)
+    if not led:
+        raise Failure(f"topic {reading.topic}: {notice}; `odradek cluster status` shows the brokers")
+    found = find_ranges(cluster, reading.topic, led, start)
+    if reading.start == "before":
+        found = [_ending_at(each, reading.offset_of(each.partition)) for each in found]
+    elif reading.start == "offset" and reading.offsets:
+        found = [_starting_at(each, reading.offset_of(each.partition)) for each in found]
+    if reading.start == "end":
+        return ReadingRanges([*found, *(PartitionRange(each, LATEST, LATEST) for each in unled)])
+    if cluster.properties.get("isolation.level", "").lower() == "read_uncommitted":
+        return ReadingRanges(found, notice)
+    stable = cluster.last_stable_offsets(reading.topic, led)
     committed = [_ending_at(each, stable[each.partition]) for each in found]
     return ReadingRanges(committed, notice, _uncommitted_text(found, committed))
 
@@ -285,10 +283,9 @@ def read_selected(
 ) -> Iterator[Record]:
     """The records at these partitions and offsets that exist and can be read, by partition and offset. Failure if
     there are none for a while among batches that cannot be read."""
-    with needs("Describe", f"topic {topic}"):
-        partitions = cluster.choose_partitions(topic, [partition for partition, _offset in positions])
-        earliest = cluster.earliest_offsets(topic, partitions)
-        latest = cluster.latest_offsets(topic, partitions)
+    partitions = cluster.choose_partitions(topic, [partition for partition, _offset in positions])
+    earliest = cluster.earliest_offsets(topic, partitions)
+    latest = cluster.latest_offsets(topic, partitions)
     wanted = {each for each in positions if earliest[each[0]] <= each[1] < latest[each[0]]}
     pending = sorted(wanted)
     while pending:
@@ -337,19 +334,13 @@ def follow(
                 return
 
 
-@contextmanager
 def _reader(
     cluster: Cluster, topic: str, ranges: Sequence[PartitionRange], unreadable: Unreadable, *, until_end: bool
-) -> Iterator[RecordReader]:
-    idle_timeout_ms = IDLE_MS if until_end else None
-    with (
-        needs("Read", f"topic {topic}"),
-        RecordReader(
-            cluster, {topic: ranges}, until_end=until_end, idle_timeout_ms=idle_timeout_ms, settings=SETTINGS,
-            on_unreadable=unreadable.add, on_failure=unreadable.leave_out,
-        ) as reader,
-    ):  # fmt: skip
-        yield reader
+) -> RecordReader:
+    return RecordReader(
+        cluster, {topic: ranges}, until_end=until_end, idle_timeout_ms=IDLE_MS if until_end else None,
+        settings=SETTINGS, on_unreadable=unreadable.add, on_failure=unreadable.leave_out,
+    )  # fmt: skip
 
 
 def _batches(
@@ -392,8 +383,7 @@ class NewRecord(NamedTuple):
 
 def write_records(cluster: Cluster, topic: str, records: Sequence[NewRecord]) -> list[Written]:
     """Failure unless the cluster has acknowledged all of them; it says how many it has."""
-    with needs("Describe", f"topic {topic}"):
-        cluster.choose_partitions(topic, [each.partition for each in records if each.partition != CHOSEN_BY_KEY])
+    cluster.choose_partitions(topic, [each.partition for each in records if each.partition != CHOSEN_BY_KEY])
     written: list[Written] = []
     failures: list[KafkaError] = []
 
@@ -422,11 +412,10 @@ def write_records(cluster: Cluster, topic: str, records: Sequence[NewRecord]) ->
     deadline = time.monotonic() + WRITE_TIMEOUT_S
     while producer.flush(0.5) and time.monotonic() < deadline:
         pass
-    if failures and failures[0].name() == "TOPIC_AUTHORIZATION_FAILED" and not written:
-        raise NotAllowed(f"not allowed: needs Write on topic {topic}")
     share = f"{len(written)} of {count_text(len(records), 'record')}"
     if failures:
-        raise Failure(f"{cluster.failure(failures[0], f'topic {topic}').message}; {share} were written")
+        failure = cluster.failure(failures[0], f"topic {topic}", "Write")
+        raise failure if isinstance(failure, NotAuthorized) else Failure(f"{failure.message}; {share} were written")
     if len(written) < len(records):
         raise Failure(f"topic {topic}: the cluster has acknowledged {share} in time")
     return written
@@ -434,8 +423,7 @@ def write_records(cluster: Cluster, topic: str, records: Sequence[NewRecord]) ->
 
 def replay(cluster: Cluster, source: str, positions: Sequence[tuple[int, int]], target: str) -> int:
     """Copy records with their keys, values and headers into another topic. Returns their number."""
-    with needs("Describe", f"topic {target}"):
-        cluster.describe_topic(target)
+    cluster.describe_topic(target)
     found: list[NewRecord] = []
     size_bytes = 0
     for each in read_selected(cluster, source, positions):

@@ -12,7 +12,7 @@ from odradek.admin.errors import NoSuchTopic
 from odradek.admin.offsets import EARLIEST
 from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
 from odradek.admin.records.record_reader import Start, find_ranges
-from odradek.console.cluster.connection import needs, trouble_of
+from odradek.console.cluster.connection import trouble_of
 from odradek.console.cluster.records import Unreadable, joined, record_of
 from odradek.console.models import FOLLOWED, Pipelines, RigModel, parse_record, parse_update
 from odradek.examples.folders import find_example
@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.offsets import Key
     from odradek.admin.records.fetched_batches import FetchedRecord
     from odradek.console.models import StatusUpdate
     from odradek.console.records.masking import DecodeAndMask
-    from odradek.conventions.failures import Failure
     from odradek.examples.live_view.definition import ViewDefinition
     from odradek.examples.live_view.records import SeenRecord
 
@@ -120,15 +118,15 @@ class TopicWatch(ABC, Generic[M]):
     def _fetching(self, settings: FetchSettings) -> Iterator[RecordFetcher]:
         self._unreadable = Unreadable()
         self._has_reached_end = False
-        fetcher = RecordFetcher(self._cluster, settings, self._unreadable.add, _raise)
+        fetcher = RecordFetcher(self._cluster, settings, self._unreadable.add)
         try:
             yield fetcher
         finally:
             fetcher.close()
 
     def _fetch(self, fetcher: RecordFetcher, timeout_s: float) -> list[FetchedRecord]:
-        """Records, if some have arrived. NotAllowed without Read; Failure for other errors that are not retried. What
-        ended the last reading stays as trouble until something is read."""
+        """Records, if some have arrived. Failure for errors that are not retried. What ended the last reading stays as
+        trouble until something is read."""
         if self._has_reached_end:  # the model has what was returned by the last call
             self._is_caught_up.set()
         records = fetcher.poll(timeout_s)
@@ -139,11 +137,6 @@ class TopicWatch(ABC, Generic[M]):
         if trouble or records or is_at_end:
             self.trouble = trouble
         return records
-
-
-def _raise(key: Key, failure: Failure) -> None:
-    with needs("Read", f"topic {key[0]}"):
-        raise failure
 
 
 class PipelineWatch(TopicWatch[Pipelines]):
@@ -173,10 +166,9 @@ class PipelineWatch(TopicWatch[Pipelines]):
                                 self._model.take(update)
 
     def _has_topic(self) -> bool:
-        """NotAllowed without Describe: a consumer would wait for the topic, and report no error."""
+        """NotAuthorized without Describe: a consumer would wait for the topic, and report no error."""
         try:
-            with needs("Describe", f"topic {TOPIC}"):
-                self._cluster.describe_topic(TOPIC)
+            self._cluster.describe_topic(TOPIC)
         except NoSuchTopic:
             return False
         return True
@@ -250,8 +242,7 @@ class RigWatch(TopicWatch[RigModel]):
         for topic in FOLLOWED:
             if topic in followed or not self._cluster.has_topic(topic):
                 continue
-            with needs("Describe", f"topic {topic}"):
-                partitions = self._cluster.choose_partitions(topic, ())
-                ranges = find_ranges(self._cluster, topic, partitions, Start(from_time_ms=since_ms))
+            partitions = self._cluster.choose_partitions(topic, ())
+            ranges = find_ranges(self._cluster, topic, partitions, Start(from_time_ms=since_ms))
             fetcher.assign(((topic, each.partition), each.start_offset) for each in ranges)
             followed.add(topic)

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from odradek.console.cluster import access
+from odradek.admin import quotas, users
+from odradek.admin.acls import requests as acls
+from odradek.admin.acls.rules import (
+    OPERATIONS,
+    TYPES,
+    Selection,
+    Subjects,
+    bindings,
+    describe,
+    unsupported_operation,
+)
 from odradek.console.pages.requests import Form, PageRequest, Routes
 from odradek.console.views import access as views
 from odradek.console.views.figures import FormError
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
+from odradek.security.acls.bindings import WILDCARD, AclBinding, PatternType, Permission
+from odradek.security.authorizer import CLUSTER_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from starlette.responses import Response
 
+    from odradek.admin.cluster import Cluster
     from odradek.console.login.logins import Logins
 
 ROUTES = Routes("access")
@@ -29,12 +44,12 @@ QUESTION = ("principal", "operation", "kind", "name", "host")
 
 @ROUTES.page("/access")
 async def show_users(request: PageRequest) -> Response:
-    credentials, denial = await request.list_or_denial(access.list_users)
+    credentials, denial = await request.list_or_denial(users.read_users)
     return request.render(
         "access_users.html",
         page=request.page_of(views.user_rows(credentials or [], request.search)),
         has_users=bool(credentials),
-        mechanisms=access.MECHANISMS,
+        mechanisms=users.MECHANISMS,
         denial=denial,
     )
 
@@ -64,11 +79,11 @@ def parse_password(form: Form) -> str:
 @ROUTES.form("/access/users", show_users)
 async def add_user(request: PageRequest) -> Response:
     name, password = parse_name(request.posted.text("name")), parse_password(request.posted)
-    mechanisms = [each for each in access.MECHANISMS if request.posted.has(each)]
+    mechanisms = [each for each in users.MECHANISMS if request.posted.has(each)]
     if not mechanisms:
         raise FormError("choose a mechanism")
     change = f"add user {name} with {', '.join(mechanisms)}"
-    await request.change(change, access.add_user, name, password, mechanisms)
+    await request.change(change, add_credentials, name, password, mechanisms)
     return request.redirect("/access", f"Added user {name}.")
 
 
@@ -76,7 +91,7 @@ async def add_user(request: PageRequest) -> Response:
 async def change_password(request: PageRequest) -> Response:
     """The user logs in again everywhere: the connections of the sessions have the former password."""
     name, password = parse_name(request.posted.text("name")), parse_password(request.posted)
-    await request.change(f"change the password of user {name}", access.change_password, name, password)
+    await request.change(f"change the password of user {name}", replace_password, name, password)
     if _end_sessions(request, name):
         return request.redirect("/login", "Your password was changed. Log in with the new one.")
     return request.redirect("/access", f"Changed the password of user {name}.")
@@ -86,10 +101,33 @@ async def change_password(request: PageRequest) -> Response:
 async def remove_user(request: PageRequest) -> Response:
     name = request.posted.text("name")
     request.posted.confirm(name, "name of the user", "removed")
-    await request.change(f"remove user {name}", access.remove_user, parse_name(name))
+    await request.change(f"remove user {name}", remove_credentials, parse_name(name))
     if _end_sessions(request, name):
         return request.redirect("/login", "Your user was removed.")
     return request.redirect("/access", f"Removed user {name}.")
+
+
+def add_credentials(cluster: Cluster, name: str, password: str, mechanisms: Sequence[str]) -> None:
+    if users.read_users(cluster, [name]):
+        raise Failure(f"user {name} exists; change its password instead")
+    users.set_password(cluster, name, password, dict.fromkeys(mechanisms, users.DEFAULT_ITERATIONS))
+
+
+def replace_password(cluster: Cluster, name: str, password: str) -> None:
+    """For all mechanisms that the user has."""
+    iterations = {each.mechanism: each.iterations for each in credentials_of(cluster, name)}
+    users.set_password(cluster, name, password, iterations)
+
+
+def remove_credentials(cluster: Cluster, name: str) -> None:
+    users.remove_credentials(cluster, credentials_of(cluster, name))
+
+
+def credentials_of(cluster: Cluster, name: str) -> list[users.Credential]:
+    present = users.read_users(cluster, [name])
+    if not present:
+        raise Failure(f"there is no user {name} with SCRAM credentials")
+    return present
 
 
 def _end_sessions(request: PageRequest, user: str) -> bool:
@@ -103,7 +141,7 @@ def _end_sessions(request: PageRequest, user: str) -> bool:
 @ROUTES.page("/access/rules")
 async def show_rules(request: PageRequest) -> Response:
     fields = {name: request.query(name, LARGEST_FIELD) for name in FILTERS}
-    rules, denial = await request.list_or_denial(access.list_rules, views.rule_filters(fields))
+    rules, denial = await request.list_or_denial(acls.find, views.rule_filters(fields))
     page = request.page_of(rules or [])
     return request.render(
         "access_rules.html",
@@ -111,58 +149,88 @@ async def show_rules(request: PageRequest) -> Response:
         rows=[views.rule_row(rule) for rule in page.rows],
         fields=fields,
         is_filtered=any(fields.values()),
-        kinds=list(access.TYPES),
-        operations=list(access.OPERATIONS),
+        kinds=list(TYPES),
+        operations=list(OPERATIONS),
         denial=denial,
     )
 
 
-def parse_question(fields: Mapping[str, str]) -> access.AccessQuestion:
+@dataclass(frozen=True, slots=True)
+class AccessQuestion:
+    principal: str
+    operation: str
+    kind: str
+    name: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccessAnswer:
+    is_allowed: bool
+    sentence: str
+    reason: str
+    note: str
+
+
+def check_access(cluster: Cluster, asked: AccessQuestion) -> AccessAnswer:
+    """The decision of `odradek acl check`."""
+    name = CLUSTER_NAME if asked.kind == "cluster" else asked.name
+    operation, host = OPERATIONS[asked.operation], asked.host or WILDCARD
+    found = acls.check_access(cluster, asked.principal, operation, TYPES[asked.kind], name, host)
+    verb = "may" if found.decision.is_allowed else "may not"
+    resource = "the cluster" if asked.kind == "cluster" else f"{asked.kind} {name}"
+    sentence = f"{asked.principal} {verb} {asked.operation} on {resource}"
+    note = "" if found.knows_settings else acls.UNKNOWN_SETTINGS
+    return AccessAnswer(found.decision.is_allowed, sentence, acls.explanation(found.decision), note)
+
+
+def parse_question(fields: Mapping[str, str]) -> AccessQuestion:
     kind, operation = fields.get("kind", "topic"), fields.get("operation", "Read")
     name = fields.get("name", "").strip()[:LARGEST_FIELD]
-    if kind not in access.TYPES or operation not in access.OPERATIONS:
+    if kind not in TYPES or operation not in OPERATIONS:
         raise FormError("choose an operation and a kind of resource")
     if not name and kind != "cluster":
         raise FormError(f"name the {kind}")
     principal = views.parse_principal(fields.get("principal", "").strip()[:LARGEST_FIELD])
-    return access.AccessQuestion(principal, operation, kind, name, fields.get("host", "").strip()[:100])
+    return AccessQuestion(principal, operation, kind, name, fields.get("host", "").strip()[:100])
 
 
 @ROUTES.page("/access/check")
 async def show_check(request: PageRequest) -> Response:
     """Without fields: the form alone."""
-    answer: access.AccessAnswer | None = None
+    answer: AccessAnswer | None = None
     if request.query_params.get("principal"):
         try:
-            answer = await request.console.call(access.check, parse_question(request.query_params))
+            answer = await request.console.call(check_access, parse_question(request.query_params))
         except (Failure, FormError) as problem:
             request.error = str(problem)
     return request.render(
         "access_check.html",
         fields={name: request.query(name, LARGEST_FIELD) for name in QUESTION},
-        kinds=list(access.TYPES),
-        operations=list(access.OPERATIONS),
+        kinds=list(TYPES),
+        operations=list(OPERATIONS),
         answer=answer,
     )
 
 
-def parse_new_rules(form: Form) -> list[access.AclBinding]:
+def parse_new_rules(form: Form) -> list[AclBinding]:
     """Failure for an operation and a resource that do not belong together."""
     topics, groups, ids = (tuple(filter(None, [form.text(each)])) for each in ("topic", "group", "transactional_id"))
-    return access.new_rules(
-        access.Selection(topics, groups, ids, form.has("cluster")),
-        views.parse_access(form.text("role"), form.text("operation")),
-        views.parse_principal(form.text("principal")),
-        form.text("host"),
-        access.Permission.DENY if form.text("permission") == "deny" else access.Permission.ALLOW,
-        access.PatternType.PREFIXED if form.text("pattern") == "prefixed" else access.PatternType.LITERAL,
-    )
+    selection = Selection(topics, groups, ids, form.has("cluster"))
+    access = views.parse_access(form.text("role"), form.text("operation"))
+    principals, hosts = (views.parse_principal(form.text("principal")),), tuple(filter(None, [form.text("host")]))
+    permission = Permission.DENY if form.text("permission") == "deny" else Permission.ALLOW
+    pattern = PatternType.PREFIXED if form.text("pattern") == "prefixed" else PatternType.LITERAL
+    problem = access.problem(selection) or unsupported_operation(access, selection)
+    if problem is not None:
+        raise Failure(problem.replace("--", ""))
+    return bindings(selection, access, [Subjects(principals, hosts, permission)], pattern)
 
 
 @ROUTES.form("/access/rules", show_rules)
 async def add_rules(request: PageRequest) -> Response:
     rules = parse_new_rules(request.posted)
-    await request.change(f"add rules: {'; '.join(map(access.describe, rules))}", access.add_rules, rules)
+    await request.change(f"add rules: {'; '.join(map(describe, rules))}", acls.create, rules)
     return request.redirect("/access/rules", f"Added {count_text(len(rules), 'rule')} for {rules[0].principal}.")
 
 
@@ -172,22 +240,32 @@ async def remove_rules(request: PageRequest) -> Response:
     rules = views.parse_rules(request.posted.all("rule"), MOST_RULES)
     if not request.posted.has("confirmed"):
         return request.render("access_remove.html", rows=list(map(views.rule_row, rules)))
-    sentences = "; ".join(map(access.describe, rules))
-    count = await request.change(f"remove rules: {sentences}", access.remove_rules, rules)
-    return request.redirect("/access/rules", f"Removed {count_text(count, 'rule')}.")
+    sentences = "; ".join(map(describe, rules))
+    removed = await request.change(f"remove rules: {sentences}", acls.delete, rules)
+    return request.redirect("/access/rules", f"Removed {count_text(len(removed), 'rule')}.")
 
 
 @ROUTES.page("/access/quotas")
 async def show_quotas(request: PageRequest) -> Response:
-    quotas, denial = await request.list_or_denial(access.list_quotas)
+    found, denial = await request.list_or_denial(quotas.read_quotas)
     return request.render(
         "access_quotas.html",
-        page=request.page_of(views.quota_rows(quotas or {}, request.search)),
-        has_quotas=bool(quotas),
+        page=request.page_of(views.quota_rows(found or {}, request.search)),
+        has_quotas=bool(found),
         entity_types=views.ENTITY_TYPES,
-        keys=list(access.UNITS.items()),
+        keys=list(quotas.UNITS.items()),
         denial=denial,
     )
+
+
+def alter_quota(cluster: Cluster, entity: quotas.Entity, key: str, value: float | None) -> None:
+    """Sets the quota, or removes it if the value is None."""
+    known = quotas.KEYS_BY_TYPE[entity[0].type]
+    if key not in known:
+        raise Failure(f"{quotas.entity_text(entity)} has no quota {key}; it has {', '.join(known)}")
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise Failure(f"{key}: expected a number greater than 0")
+    quotas.alter_quotas(cluster, entity, {key: value})
 
 
 def parse_limit(text: str) -> float:
@@ -204,15 +282,15 @@ async def set_quota(request: PageRequest) -> Response:
     names = {kind: form.text(kind)[:LARGEST_NAME] for kind in kinds}
     entity = views.new_entity(names, {kind: form.has(f"{kind}-default") for kind in kinds})
     key, limit = form.text("key"), parse_limit(form.text("limit"))
-    change = f"quota of {access.entity_text(entity)}: {key} = {limit:g}"
-    await request.change(change, access.set_quota, entity, key, limit)
-    notice = f"{access.entity_text(entity)}: {key} = {views.quota_text(key, limit)}."
+    change = f"quota of {quotas.entity_text(entity)}: {key} = {limit:g}"
+    await request.change(change, alter_quota, entity, key, limit)
+    notice = f"{quotas.entity_text(entity)}: {key} = {quotas.value_text(key, limit)}."
     return request.redirect("/access/quotas", notice)
 
 
 @ROUTES.form("/access/quotas/remove", show_quotas)
 async def remove_quota(request: PageRequest) -> Response:
     entity, key = views.parse_entity(request.posted.text("entity")), request.posted.text("key")
-    change = f"remove quota {key} of {access.entity_text(entity)}"
-    await request.change(change, access.set_quota, entity, key, None)
-    return request.redirect("/access/quotas", f"Removed {key} of {access.entity_text(entity)}.")
+    change = f"remove quota {key} of {quotas.entity_text(entity)}"
+    await request.change(change, alter_quota, entity, key, None)
+    return request.redirect("/access/quotas", f"Removed {key} of {quotas.entity_text(entity)}.")

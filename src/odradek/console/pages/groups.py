@@ -7,6 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from odradek.admin.groups import delete_group, list_groups
+from odradek.admin.resets import Move, alter, consequence
 from odradek.console.cluster import groups
 from odradek.console.cluster.watch import GROUP_SERIES, LAGS_S, OLD_AFTER
 from odradek.console.pages.requests import Form, PageRequest, Routes
@@ -32,7 +34,7 @@ WAYS = (
 @ROUTES.page("/groups")
 async def show_list(request: PageRequest) -> Response:
     console = request.console
-    listed = await console.call(groups.list_groups)
+    listed = (await console.call(lambda cluster: list_groups(cluster.requests)))[0]
     page = request.page_of([each for each in listed if has_words(each.name, request.search)])
     members = await console.call(groups.count_members, [each.name for each in page.rows])
     has_lags = await console.run(console.watch.wait_for_lags)
@@ -83,14 +85,14 @@ def parse_goal(form: Form) -> groups.ResetGoal:
 
 
 @ROUTES.page("/group/reset")
-async def show_reset(request: PageRequest, moves: Sequence[groups.Move] = ()) -> Response:
+async def show_reset(request: PageRequest, moves: Sequence[Move] = ()) -> Response:
     return request.render(
         "group_reset.html",
         name=request.required("name", "group"),
         ways=WAYS,
         moves=moves,
         plan=json.dumps([[m.topic, m.partition, m.before, m.after] for m in moves]),
-        consequence=groups.consequence(moves) if moves else "",
+        consequence=consequence(moves) if moves else "",
     )
 
 
@@ -100,11 +102,11 @@ async def preview_reset(request: PageRequest) -> Response:
     return await show_reset(request, await request.console.call(groups.plan_reset, name, parse_goal(request.posted)))
 
 
-def planned_move(topic: Any, partition: Any, before: Any, after: Any) -> groups.Move:
+def planned_move(topic: Any, partition: Any, before: Any, after: Any) -> Move:
     """ValueError or TypeError for a row that is not one of a preview."""
     if not 0 <= int(after) <= INT64_MAX:
         raise ValueError(after)
-    return groups.Move(str(topic), int(partition), None if before is None else int(before), int(after), int(after))
+    return Move(str(topic), int(partition), None if before is None else int(before), int(after), int(after))
 
 
 @ROUTES.form("/group/reset", show_reset)
@@ -112,7 +114,7 @@ async def apply_reset(request: PageRequest) -> Response:
     name = request.required("name", "group")
     moves = request.posted.plan(planned_move)
     counted = count_text(len(moves), "offset")
-    await request.change(f"reset {counted} of group {name}", groups.apply_reset, name, moves)
+    await request.change(f"reset {counted} of group {name}", alter, name, moves)
     return request.redirect(f"/group?{urlencode({'name': name})}", f"Reset {counted} of group {name}.")
 
 
@@ -120,5 +122,5 @@ async def apply_reset(request: PageRequest) -> Response:
 async def delete(request: PageRequest) -> Response:
     name = request.required("name", "group")
     request.posted.confirm(name, "name of the group", "deleted")
-    await request.change(f"delete group {name}", groups.delete_group, name)
+    await request.change(f"delete group {name}", lambda cluster: delete_group(cluster.requests, name))
     return request.redirect("/groups", f"Deleted group {name}.")

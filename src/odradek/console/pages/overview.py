@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.console.cluster import topics
+from odradek.admin.cluster_state import read_state
+from odradek.admin.log_directories import read_sizes
+from odradek.admin.partitions.plan import Move, planned_moves, with_sizes
+from odradek.admin.partitions.requests import alter_reassignments
 from odradek.console.pages.requests import Form, PageRequest, Routes, stream_samples
 from odradek.console.views.figures import parse_number
 from odradek.console.views.overview import CHARTS, MEASURED_CHARTS, broker_rows, overview, used_percent
 from odradek.console.views.pipelines import pipeline_rows
+from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, count_text
 from odradek.pipelines.operating.status_record import TOPIC as STATUS_TOPIC
 
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
+    from odradek.admin.cluster import Cluster
     from odradek.console.models import Sample
     from odradek.console.views.pipelines import PipelineRow
 
@@ -60,7 +66,7 @@ async def stream(request: PageRequest) -> Response:
 
 
 @BROKER_ROUTES.page("/brokers")
-async def show_brokers(request: PageRequest, planned: Sequence[topics.Move] | None = None) -> Response:
+async def show_brokers(request: PageRequest, planned: Sequence[Move] | None = None) -> Response:
     snapshot = await request.snapshot()
     plan = [[m.partition.topic, m.partition.index, list(m.before), list(m.after)] for m in planned or ()]
     return request.render(
@@ -75,12 +81,32 @@ async def show_brokers(request: PageRequest, planned: Sequence[topics.Move] | No
     )
 
 
+@dataclass(frozen=True, slots=True)
+class MoveGoal:
+    """Which topics are spread over which brokers; without topics, everything that the drained brokers have."""
+
+    topics: tuple[str, ...] = ()
+    to: tuple[int, ...] = ()
+    drain: tuple[int, ...] = ()
+    replication_factor: int | None = None
+
+
+def plan_moves(cluster: Cluster, goal: MoveGoal) -> list[Move]:
+    state = read_state(cluster.requests)
+    if not state.knows_reassignments:
+        raise Failure("no controller answers; wait for an election, and try again")
+    if not goal.topics and not goal.drain:
+        raise Failure("name topics, or a broker to drain")
+    moves = planned_moves(state, goal.topics, (), goal.to or None, goal.drain, goal.replication_factor)
+    return with_sizes(moves, read_sizes(cluster.requests, state, [move.partition for move in moves]))
+
+
 def parse_ids(text: str, name: str) -> tuple[int, ...]:
     return tuple(parse_number(each, name, 0, INT32_MAX) for each in text.replace(",", " ").split())
 
 
-def parse_goal(form: Form) -> topics.MoveGoal:
-    return topics.MoveGoal(
+def parse_goal(form: Form) -> MoveGoal:
+    return MoveGoal(
         tuple(form.text("topics").replace(",", " ").split()),
         parse_ids(form.text("to"), "to brokers"),
         parse_ids(form.text("drain"), "drain"),
@@ -90,12 +116,30 @@ def parse_goal(form: Form) -> topics.MoveGoal:
 
 @BROKER_ROUTES.form("/brokers/preview", show_brokers)
 async def preview(request: PageRequest) -> Response:
-    return await show_brokers(request, await request.console.call(topics.plan_moves, parse_goal(request.posted)))
+    return await show_brokers(request, await request.console.call(plan_moves, parse_goal(request.posted)))
 
 
-def planned_move(topic: Any, index: Any, before: Any, after: Any) -> topics.PlannedMove:
+class PlannedMove(NamedTuple):
+    """A partition with its replicas before and after, as a preview has shown them."""
+
+    key: tuple[str, int]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+def planned_move(topic: Any, index: Any, before: Any, after: Any) -> PlannedMove:
     """ValueError or TypeError for a row that is not one of a preview."""
-    return topics.PlannedMove((str(topic), int(index)), tuple(map(int, before)), tuple(map(int, after)))
+    return PlannedMove((str(topic), int(index)), tuple(map(int, before)), tuple(map(int, after)))
+
+
+def begin_moves(cluster: Cluster, moves: Sequence[PlannedMove]) -> None:
+    """Failure if a partition has other replicas than the preview showed."""
+    present = {(each.topic, each.index): each.replicas for each in read_state(cluster.requests).partitions}
+    for each in moves:
+        if present.get(each.key) != each.before:
+            topic, index = each.key
+            raise Failure(f"{topic}-{index} has other replicas than the preview shows; look at a new preview")
+    alter_reassignments(cluster.requests, {each.key: each.after for each in moves})
 
 
 @BROKER_ROUTES.form("/brokers/move", show_brokers)
@@ -103,9 +147,13 @@ async def begin(request: PageRequest) -> Response:
     moves = request.posted.plan(planned_move)
     counted = count_text(len(moves), "partition")
     after = sorted((each.key, each.after) for each in moves)
-    await request.change(f"move {counted}: {after[:20]}", topics.begin_moves, moves)
+    await request.change(f"move {counted}: {after[:20]}", begin_moves, moves)
     await request.look_again()
     return request.redirect("/brokers", f"Began to move {counted}.")
+
+
+def cancel_moves(cluster: Cluster, partitions: Sequence[tuple[str, int]]) -> None:
+    alter_reassignments(cluster.requests, dict.fromkeys(partitions))
 
 
 @BROKER_ROUTES.form("/brokers/cancel", show_brokers)
@@ -113,6 +161,6 @@ async def cancel(request: PageRequest) -> Response:
     running = [(each.topic, each.index) for each in (await request.look_again()).health.moving]
     if not running:
         return request.redirect("/brokers", "No partition is being moved.")
-    await request.change(f"cancel {len(running)} moves", topics.cancel_moves, running)
+    await request.change(f"cancel {len(running)} moves", cancel_moves, running)
     await request.look_again()
     return request.redirect("/brokers", f"Cancelled {count_text(len(running), 'move')}.")

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 from starlette.responses import Response, StreamingResponse
 
 from odradek.console.cluster import feeds
-from odradek.console.cluster.connection import NotAllowed
+from odradek.console.cluster.connection import NotAuthorized
 from odradek.console.cluster.feeds import Feed
 from odradek.console.cluster.records import (
     CHOSEN_BY_KEY,
@@ -134,7 +134,7 @@ async def show(request: PageRequest) -> Response:
         if not query.wanted.is_active:
             page = await console.call(read_page, query.reading)
     except (FormError, Failure) as failure:
-        status = 403 if isinstance(failure, NotAllowed) else None
+        status = 403 if isinstance(failure, NotAuthorized) else None
         request.error = request.error or str(failure)
         is_failed = True
         query = parse_records_query(topic.name, {}, 0)

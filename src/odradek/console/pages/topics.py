@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
 
-from odradek.console.cluster import topics
+from odradek.admin.cluster import Cluster
+from odradek.admin.errors import NoSuchTopic
+from odradek.admin.settings import Change, Kind, Operation, alter_settings, read_settings, suggesting_names
+from odradek.admin.topics import delete_topics, grow_topic
 from odradek.console.cluster.groups import MOST_GROUPS_OF_TOPIC, TopicGroups, groups_of_topic
 from odradek.console.cluster.snapshot import is_internal
 from odradek.console.pages.pipelines import read_pipelines
@@ -16,11 +20,12 @@ from odradek.console.views.figures import FormError, sparkline
 from odradek.console.views.groups import tone_of
 from odradek.console.views.pipelines import readers_of
 from odradek.console.views.topics import COLUMNS, is_own, list_partitions, list_topics, order_settings, parse_query
-from odradek.conventions.failures import similar_names
+from odradek.conventions.failures import Failure, similar_names
 from odradek.conventions.figures import count_text
+from odradek.security import authorizer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from starlette.responses import Response
 
@@ -66,8 +71,10 @@ async def find_topic(request: PageRequest) -> tuple[Snapshot, TopicSummary]:
     if name not in snapshot.topics:
         snapshot = await request.look_again()
     if name not in snapshot.topics:
-        if is_topic_name(name) and await console.call(topics.has_topic, name):
-            raise HTTPException(404, f"The topic {shown_name(name)} is new; open this page again.")
+        with contextlib.suppress(NoSuchTopic):
+            if is_topic_name(name):
+                await console.call(Cluster.describe_topic, name)
+                raise HTTPException(404, f"The topic {shown_name(name)} is new; open this page again.")
         known = [each for each in snapshot.topics if not is_internal(each)]
         raise MissingTopic(name, await console.run(lambda: similar_names(name, known)))
     return snapshot, snapshot.topics[name]
@@ -94,6 +101,13 @@ async def show_new(request: PageRequest) -> Response:
     return request.render("topic_new.html", brokers=None if snapshot is None else len(snapshot.state.brokers))
 
 
+def create_topic(cluster: Cluster, name: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> None:
+    """The broker chooses numbers that are −1."""
+    with suggesting_names(configs):
+        if not cluster.create_topic(name, partitions, replicas, configs):
+            raise Failure(f"topic {name} already exists")
+
+
 @ROUTES.form("/new-topic", show_new)
 async def create(request: PageRequest) -> Response:
     form, name = request.posted, request.posted.text("name")
@@ -103,7 +117,7 @@ async def create(request: PageRequest) -> Response:
     replicas = form.number("replicas", 1, 100, -1)
     configs = dict(form.pairs("settings", "setting"))
     change = f"create topic {name} ({partitions} partitions, {replicas} replicas, {configs})"
-    await request.change(change, topics.create_topic, name, partitions, replicas, configs)
+    await request.change(change, create_topic, name, partitions, replicas, configs)
     topic = (await request.look_again()).topics.get(name)
     with_partitions = f" with {count_text(topic.partitions, 'partition')}" if topic is not None else ""
     return request.redirect(f"/topics/{name}", f"Created topic {name}{with_partitions}.")
@@ -126,28 +140,46 @@ async def grow(request: PageRequest) -> Response:
     name = request.path_params["name"]
     partitions = request.posted.number("partitions", 1, MOST_PARTITIONS)
     counted = count_text(partitions, "partition")
-    await request.change(f"topic {name}: {counted}", topics.grow_topic, name, partitions)
+    await request.change(f"topic {name}: {counted}", grow_topic, name, partitions)
     await request.look_again()
     return request.redirect(f"/topics/{name}/partitions", f"{name} now has {counted}.")
+
+
+def delete_topic(cluster: Cluster, name: str) -> None:
+    for failure in filter(None, delete_topics(cluster, [name]).values()):
+        raise failure
 
 
 @ROUTES.form("/topics/{name}/delete", show)
 async def delete(request: PageRequest) -> Response:
     name = request.path_params["name"]
     request.posted.confirm(name, "name of the topic", "deleted")
-    await request.change(f"delete topic {name}", topics.delete_topic, name)
+    await request.change(f"delete topic {name}", delete_topic, name)
     await request.look_again()
     return request.redirect("/topics", f"Deleted topic {name}.")
+
+
+def may_alter_settings(cluster: Cluster, name: str) -> bool:
+    """Whether the access rules let the user do so; True if the cluster does not say."""
+    operations = cluster.describe_topic(name, with_operations=True).operations
+    return not operations or authorizer.Operation.ALTER_CONFIGS in operations
 
 
 @ROUTES.page("/topics/{name}/settings")
 async def show_settings(request: PageRequest) -> Response:
     console = request.console
     _snapshot, topic = await find_topic(request)
-    settings = order_settings(await console.call(topics.topic_settings, topic.name), request.search)
-    may_alter = not console.settings.is_read_only and await console.call(topics.may_alter_settings, topic.name)
+    settings = order_settings(await console.call(read_settings, Kind.TOPIC, topic.name), request.search)
+    may_alter = not console.settings.is_read_only and await console.call(may_alter_settings, topic.name)
     own = {each.name for each in settings if is_own(each)}
     return request.render("topic_settings.html", topic=topic, settings=settings, own=own, may_alter=may_alter)
+
+
+def alter_setting(cluster: Cluster, name: str, setting: str, value: str | None) -> None:
+    """Returns the setting to its default if the value is None."""
+    change = Change(setting, value, Operation.DELETE if value is None else Operation.SET)
+    with suggesting_names([setting]):
+        alter_settings(cluster, Kind.TOPIC, name, [change])
 
 
 @ROUTES.form("/topics/{name}/settings", show_settings)
@@ -156,7 +188,7 @@ async def change_setting(request: PageRequest) -> Response:
     setting = form.text("setting")[:200]
     value = None if form.has("reset") else form.text("value")[:LARGEST_VALUE]
     change = f"{setting} has its default value again" if value is None else f"{setting} = {value}"
-    await request.change(f"topic {name}: {change}", topics.alter_topic_setting, name, setting, value)
+    await request.change(f"topic {name}: {change}", alter_setting, name, setting, value)
     return request.redirect(f"/topics/{name}/settings", f"{name}: {change}.")
 
 

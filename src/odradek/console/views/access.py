@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.console.cluster import access
+from odradek.admin.acls.rules import OPERATIONS, TYPES, Access, as_row, describe
+from odradek.admin.quotas import Entity, Part, entity_text, value_text
 from odradek.console.views.figures import FormError, has_words
+from odradek.security.acls.bindings import AclBinding, AclFilter, PatternType, Permission
+from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from odradek.admin.users import Credential
 
 ENTITY_TYPES = (("user", "User"), ("client-id", "Client id"), ("ip", "Address"))
 
@@ -20,9 +25,9 @@ class UserRow(NamedTuple):
     iterations: str
 
 
-def user_rows(credentials: Iterable[access.Credential], search: str) -> list[UserRow]:
+def user_rows(credentials: Iterable[Credential], search: str) -> list[UserRow]:
     """One row for each user whose name has all words of the search."""
-    by_name: dict[str, list[access.Credential]] = {}
+    by_name: dict[str, list[Credential]] = {}
     for each in credentials:
         by_name.setdefault(each.user, []).append(each)
     return [
@@ -44,11 +49,11 @@ class RuleRow(NamedTuple):
     sentence: str
 
 
-def rule_row(rule: access.AclBinding) -> RuleRow:
-    return RuleRow(json.dumps(list(rule)), access.as_row(rule), access.describe(rule))
+def rule_row(rule: AclBinding) -> RuleRow:
+    return RuleRow(json.dumps(list(rule)), as_row(rule), describe(rule))
 
 
-def parse_rules(codes: Sequence[str], most: int) -> list[access.AclBinding]:
+def parse_rules(codes: Sequence[str], most: int) -> list[AclBinding]:
     """FormError for anything but codes of `rule_row`."""
     if not 0 < len(codes) <= most:
         raise FormError(f"select 1 to {most} rules")
@@ -56,21 +61,21 @@ def parse_rules(codes: Sequence[str], most: int) -> list[access.AclBinding]:
     for code in codes:
         try:
             kind, name, pattern, principal, host, operation, permission = json.loads(code)
-            rule = access.AclBinding(
-                access.ResourceType(kind),
+            rule = AclBinding(
+                ResourceType(kind),
                 name,
-                access.PatternType(pattern),
+                PatternType(pattern),
                 principal,
                 host,
-                access.Operation(operation),
-                access.Permission(permission),
+                Operation(operation),
+                Permission(permission),
             )
         except (ValueError, TypeError):
             raise FormError("a selected rule cannot be read; reload the page") from None
         is_exact = (
-            rule.pattern_type in (access.PatternType.LITERAL, access.PatternType.PREFIXED)
-            and rule.operation > access.Operation.ANY
-            and rule.permission in (access.Permission.ALLOW, access.Permission.DENY)
+            rule.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
+            and rule.operation > Operation.ANY
+            and rule.permission in (Permission.ALLOW, Permission.DENY)
         )
         if not is_exact or not all(isinstance(text, str) and text for text in (name, principal, host)):
             raise FormError("a selected rule cannot be read; reload the page")
@@ -78,13 +83,13 @@ def parse_rules(codes: Sequence[str], most: int) -> list[access.AclBinding]:
     return rules
 
 
-def rule_filters(fields: Mapping[str, str]) -> list[access.AclFilter]:
+def rule_filters(fields: Mapping[str, str]) -> list[AclFilter]:
     """Filters of the address: kind, name (rules that apply to it, or with exactly it), principal."""
     kind, name = fields.get("kind", ""), fields.get("name", "").strip()
-    chosen = access.TYPES.get(kind, access.ResourceType.ANY)
-    pattern = access.PatternType.MATCH if fields.get("applies") and name else access.PatternType.ANY
+    chosen = TYPES.get(kind, ResourceType.ANY)
+    pattern = PatternType.MATCH if fields.get("applies") and name else PatternType.ANY
     principal = fields.get("principal", "").strip() or None
-    return [access.AclFilter(chosen, name or None, pattern, principal=principal)]
+    return [AclFilter(chosen, name or None, pattern, principal=principal)]
 
 
 def parse_principal(text: str) -> str:
@@ -94,14 +99,14 @@ def parse_principal(text: str) -> str:
     return text
 
 
-def parse_access(role: str, operation: str) -> access.Access:
+def parse_access(role: str, operation: str) -> Access:
     if role == "producer":
-        return access.Access(producer=True)
+        return Access(producer=True)
     if role == "consumer":
-        return access.Access(consumer=True)
-    if operation not in access.OPERATIONS:
+        return Access(consumer=True)
+    if operation not in OPERATIONS:
         raise FormError("choose an operation")
-    return access.Access((access.OPERATIONS[operation],))
+    return Access((OPERATIONS[operation],))
 
 
 class QuotaRow(NamedTuple):
@@ -111,30 +116,25 @@ class QuotaRow(NamedTuple):
     limit: str
 
 
-def quota_text(key: str, value: float) -> str:
-    number = f"{value:,.0f}" if value == int(value) else f"{value:g}"
-    return f"{number} {access.UNITS.get(key, '')}".rstrip()
-
-
-def quota_rows(quotas: Mapping[access.Entity, Mapping[str, float]], search: str) -> list[QuotaRow]:
+def quota_rows(quotas: Mapping[Entity, Mapping[str, float]], search: str) -> list[QuotaRow]:
     return [
-        QuotaRow(access.entity_text(entity), json.dumps([list(part) for part in entity]), key, quota_text(key, value))
+        QuotaRow(entity_text(entity), json.dumps([list(part) for part in entity]), key, value_text(key, value))
         for entity, limits in quotas.items()
-        if has_words(access.entity_text(entity), search)
+        if has_words(entity_text(entity), search)
         for key, value in sorted(limits.items())
     ]
 
 
-def parse_entity(code: str) -> access.Entity:
+def parse_entity(code: str) -> Entity:
     """The entity of a row; FormError for anything else."""
     try:
-        parts = tuple(access.Part(str(kind), None if name is None else str(name)) for kind, name in json.loads(code))
+        parts = tuple(Part(str(kind), None if name is None else str(name)) for kind, name in json.loads(code))
     except (ValueError, TypeError):
         parts = ()
     return checked_entity(parts)
 
 
-def new_entity(names: Mapping[str, str], defaults: Mapping[str, Any]) -> access.Entity:
+def new_entity(names: Mapping[str, str], defaults: Mapping[str, Any]) -> Entity:
     """The entity of a form: a name or the default for a user, a client id or an address."""
     parts = []
     for kind, title in ENTITY_TYPES:
@@ -142,11 +142,11 @@ def new_entity(names: Mapping[str, str], defaults: Mapping[str, Any]) -> access.
         if name and is_default:
             raise FormError(f"{title}: give a name, or choose the default of all others")
         if name or is_default:
-            parts.append(access.Part(kind, name or None))
+            parts.append(Part(kind, name or None))
     return checked_entity(tuple(parts))
 
 
-def checked_entity(parts: access.Entity) -> access.Entity:
+def checked_entity(parts: Entity) -> Entity:
     kinds = [part.type for part in parts]
     if not parts or not set(kinds) <= {kind for kind, _ in ENTITY_TYPES} or len(set(kinds)) < len(kinds):
         raise FormError("say whom the quota limits: a user, a client id, both, or an address")

@@ -13,7 +13,7 @@ from odradek.conventions.figures import count_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.console.cluster.groups import GroupState, ListedGroup
+    from odradek.admin.groups import GroupState, ListedGroup
     from odradek.console.models import Series
 
 STEADY_SHARE = 0.05  # a change of the lag within this share counts as steady,

@@ -10,8 +10,8 @@ from odradek.console.views.figures import Page, has_words, page_of, sparkline
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from odradek.admin.settings import Setting
     from odradek.console.cluster.snapshot import PartitionState, Snapshot, TopicSummary
-    from odradek.console.cluster.topics import Setting
     from odradek.console.models import Series
 
 COLUMNS: Mapping[str, tuple[str, Callable[[TopicSummary], float | str]]] = {
