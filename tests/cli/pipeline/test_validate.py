@@ -152,6 +152,13 @@ def test_the_graph_as_text_json_and_svg(offline: Run, sound: str, tmp_path: Path
     assert [node["id"] for node in nodes] == [
         "source/rigs", "step/readings", "step/per_minute", "view/last", "sink/pressure", "sink/table",
     ]  # fmt: skip
+    assert [node["level"] for node in nodes] == [0, 1, 2, 2, 2, 3]
+    planned = offline("pipeline", "graph", sound, "--format", "json", ODRADEK_PIPELINES="new").row
+    assert planned["nodes"] == nodes
+    assert (
+        '\n  n0[("rigs<br/>topic rigs")]\n  n1("readings<br/>'
+        in offline("pipeline", "graph", sound, "--mermaid").output
+    )
     drawing = str(tmp_path / "lineage.svg")
     assert offline("pipeline", "graph", sound, "--svg", drawing).output == f"drew rigs to {drawing}\n"
     assert (tmp_path / "lineage.svg").read_text() == offline("pipeline", "graph", sound, "--svg", "-").output

@@ -21,7 +21,10 @@ from odradek.local.executable import command_name
 from odradek.pipelines.definition.vocabulary import PIPELINE_NAME, TOPIC_NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.pipelines.definition.checked import Definition
+    from odradek.pipelines.definition.lineage import LineageNode
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Problem
 
@@ -135,20 +138,24 @@ def schema(as_json: bool) -> None:
     examples=[
         ("as text", "odradek pipeline graph pipeline.yml"),
         ("as an SVG drawing", "odradek pipeline graph pipeline.yml --svg lineage.svg"),
+        ("a diagram for Markdown", "odradek pipeline graph pipeline.yml --mermaid"),
         ("the order in which steps run", "odradek pipeline graph p.yml --format json | jq '.nodes[].name'"),
     ]
 )
 @click.argument("file", metavar="FILE", type=click.Path())
 @option("--svg", "FILE", click.Path(dir_okay=False), "Write an SVG drawing to this file; - for standard output.")
+@click.option("--mermaid", is_flag=True, help="Print a flowchart of Mermaid, which Markdown shows as a drawing.")
 @name_option
 @definition_options
 @format_option
-def graph(file: str, svg: str | None, as_json: bool) -> None:
+def graph(file: str, svg: str | None, mermaid: bool, as_json: bool) -> None:
     """Draw the lineage of a pipeline, from its sources to its sinks and views.
 
     In JSON, every node comes after the nodes that it reads.
     """
-    found = choose(file, load(file, None), kept().get("name"))
+    definitions = load(file, None)
+    found = choose(file, definitions, kept().get("name"))
+    nodes = nodes_of(next(each for each in definitions if each.pipeline is found))
     if svg is not None:
         from odradek.pipelines.definition.drawing_svg import draw_svg
 
@@ -157,15 +164,24 @@ def graph(file: str, svg: str | None, as_json: bool) -> None:
         if svg != "-" and not as_json:
             say(f"drew {found.name} to {svg}")
     if as_json:
-        print_json(graph_object(found))
+        print_json(graph_object(found, nodes))
     elif svg is None:
-        from odradek.pipelines.definition.drawing import draw_text
+        from odradek.pipelines.definition.drawing import draw_mermaid, draw_text
 
-        say(draw_text(found))
+        say(draw_mermaid(nodes) if mermaid else draw_text(found, nodes=nodes))
 
 
-def graph_object(found: Pipeline) -> dict[str, Any]:
+def nodes_of(definition: Definition) -> list[LineageNode]:
+    """The lineage of a sound definition."""
+    if definition.plan is not None:
+        from odradek.pipelines.planning import lineage
+
+        return lineage.lineage_of(definition.plan)
     from odradek.pipelines.definition.lineage import lineage_of
 
-    nodes = [fields_of(node, "id kind name detail inputs") for node in lineage_of(found)]
-    return {"pipeline": found.name, "engine": str(found.engine), "delivery": str(found.delivery), "nodes": nodes}
+    return lineage_of(definition.require())
+
+
+def graph_object(found: Pipeline, nodes: Sequence[LineageNode]) -> dict[str, Any]:
+    shown = [fields_of(node, "id kind name detail inputs level") for node in nodes]
+    return {"pipeline": found.name, "engine": str(found.engine), "delivery": str(found.delivery), "nodes": shown}

@@ -1,4 +1,4 @@
-"""Draws the lineage as text: a tree from each source to its sinks, in 80 columns."""
+"""Draws the lineage as text: a tree from each source to its sinks, in 80 columns, or a diagram of Mermaid."""
 
 from __future__ import annotations
 
@@ -7,15 +7,32 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.lineage import Kind, LineageNode, facts_of, lineage_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.pipelines.definition.model import Pipeline
 
 MARKS = {Kind.SOURCE: "●", Kind.STEP: "○", Kind.VIEW: "▦", Kind.SINK: "▶"}
+SHAPES = {Kind.SOURCE: ("[(", ")]"), Kind.STEP: ("(", ")"), Kind.VIEW: ("[[", "]]"), Kind.SINK: (">", "]")}
 WIDTH = 80
 
 
-def draw_text(pipeline: Pipeline, width: int = WIDTH) -> str:
-    """A node with several inputs is drawn below the last of them; the others point to it with `↓`."""
-    nodes = lineage_of(pipeline)
+def draw_mermaid(nodes: Sequence[LineageNode]) -> str:
+    """A flowchart, as Markdown shows it in a block of `mermaid`."""
+    numbers = {node.id: f"n{number}" for number, node in enumerate(nodes)}
+    lines = ["flowchart LR"]
+    for node in nodes:
+        left, right = SHAPES[node.kind]
+        text = "<br/>".join(each.replace("&", "&amp;").replace('"', "&quot;") for each in (node.name, node.detail))
+        lines.append(f'  {numbers[node.id]}{left}"{text}"{right}')
+        lines += [f"  {numbers[each]} --> {numbers[node.id]}" for each in node.inputs]
+    return "\n".join(lines)
+
+
+def draw_text(pipeline: Pipeline, width: int = WIDTH, nodes: Sequence[LineageNode] = ()) -> str:
+    """A node with several inputs is drawn below the last of them; the others point to it with `↓`.
+
+    `nodes` is the lineage, if it is known by a plan."""
+    nodes = nodes or lineage_of(pipeline)
     readers: dict[str, list[LineageNode]] = {node.id: [] for node in nodes}
     for node in nodes:
         for each in node.inputs:

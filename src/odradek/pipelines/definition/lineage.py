@@ -34,6 +34,8 @@ from odradek.pipelines.definition.operations import (
 from odradek.pipelines.definition.vocabulary import Unbounded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.operations import Window
 
@@ -49,24 +51,30 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LineageNode:
-    """A source, step, view or sink; `inputs` are the ids of the nodes that it reads."""
+    """A source, step, view or sink; `inputs` are the ids of the nodes that it reads, all of a lower level."""
 
     id: str
     kind: Kind
     name: str
     detail: str
     inputs: tuple[str, ...]
+    level: int = 0  # the length of the longest path that leads to it
 
 
 def lineage_of(pipeline: Pipeline) -> list[LineageNode]:
     """All nodes in topological order: sources and steps, then views, then sinks."""
     graph = build_graph(pipeline)
+    return nodes_of(pipeline, {name: graph.inputs.get(name, ()) for name in graph.order})
+
+
+def nodes_of(pipeline: Pipeline, read: Mapping[str, tuple[str, ...]]) -> list[LineageNode]:
+    """The nodes of a pipeline; `read` has the sources and steps in topological order, with what each reads."""
     sources = {each.name: each for each in pipeline.sources}
     steps = {each.name: each for each in pipeline.steps}
-    folded = {name.lower(): table_id(name, sources) for name in graph.order}
+    folded = {name.lower(): table_id(name, sources) for name in read}
     nodes = []
-    for name in graph.order:
-        inputs = tuple(table_id(each, sources) for each in graph.inputs.get(name, ()))
+    for name, tables in read.items():
+        inputs = tuple(table_id(each, sources) for each in tables)
         if name in sources:
             nodes.append(LineageNode(table_id(name, sources), Kind.SOURCE, name, source_detail(sources[name]), ()))
         else:
@@ -77,7 +85,10 @@ def lineage_of(pipeline: Pipeline) -> list[LineageNode]:
     for sink in pipeline.sinks:
         before = folded.get(sink.input.lower())
         nodes.append(LineageNode(f"sink/{sink.name}", Kind.SINK, sink.name, sink_detail(sink), as_inputs(before)))
-    return [replace(each, detail=pipeline.without_secrets(each.detail)) for each in nodes]
+    levels: dict[str, int] = {}
+    for each in nodes:
+        levels[each.id] = max((levels[before] + 1 for before in each.inputs), default=0)
+    return [replace(each, detail=pipeline.without_secrets(each.detail), level=levels[each.id]) for each in nodes]
 
 
 def table_id(name: str, sources: dict[str, Source]) -> str:
