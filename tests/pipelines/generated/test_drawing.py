@@ -1,0 +1,57 @@
+"""Definitions that are drawn are accepted, and have every construct."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from odradek.pipelines.definition.places import Problems
+from odradek.pipelines.planning.constructs import Construct
+from tests.pipelines.generated.drawing import case_of
+
+RECORD_KINDS = (
+    "duplicate", "null event time", "late", "at the watermark", "unparsed", "−0.0", "NaN", "year 1", "\\0",
+    "short array", "text that is no number",
+)  # fmt: skip
+LEAST = 10
+EVERY = {*map(str, Construct), *(f"record: {each}" for each in RECORD_KINDS)}
+
+
+def refusals(seed: int, *, is_realtime: bool = False) -> list[str]:
+    """What the rules refuse of the definition of a seed, with the definition."""
+    problems = Problems()
+    case = case_of(seed, is_realtime=is_realtime)
+    case.plan(problems)
+    return [f"seed {seed}: {each}\n{case.text}" for each in problems.errors]
+
+
+def constructs(seeds: range) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for seed in seeds:
+        found.update(set(case_of(seed).constructs()))
+    return found
+
+
+def test_what_is_drawn_is_accepted() -> None:
+    refused = [each for seed in range(100) for each in refusals(seed)]
+    assert not refused, f"{len(refused)} refused, the first:\n{refused[0]}"
+    refused = [each for seed in range(30) for each in refusals(seed, is_realtime=True)]
+    assert not refused, f"{len(refused)} refused, the first:\n{refused[0]}"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_every_construct_is_drawn_and_accepted() -> None:
+    refused = [each for seed in range(1000) for each in refusals(seed)]
+    assert not refused, f"{len(refused)} refused, the first:\n{refused[0]}"
+    found = constructs(range(1000))
+    print("\n".join(f"{count:5d}  {name}" for name, count in sorted(found.items())))
+    assert set(found) == EVERY
+    assert {name: found[name] for name in EVERY if found[name] < LEAST} == {}
+
+
+def test_a_seed_draws_one_case() -> None:
+    assert case_of(7).text == case_of(7).text
+    assert case_of(7).batches == case_of(7).batches
+    assert len({case_of(seed).text for seed in range(50)}) > 45
