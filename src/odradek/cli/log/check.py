@@ -212,21 +212,28 @@ def _was_cleanly_shut_down(partition_path: str) -> bool:
 def _offset_index_problems(path: str, data: bytes, segment: findings.SegmentCheck) -> Iterator[str]:
     if len(data) % 8:
         yield f"{len(data)} bytes are not a multiple of an index entry"
-    entries = ((row["offset"], row["position"]) for row in stored_files.offset_index_rows(path, data))
-    starts = {position: first for position, (first, _last) in segment.batch_offsets.items()}
-    yield from stored_files.index_problems(entries, starts, segment.base_offset - 1)
+    previous_offset = segment.base_offset - 1
+    for offset, position in stored_files.offset_entries(path, data):
+        first, _last = segment.batch_offsets.get(position, (None, None))
+        if offset <= previous_offset:
+            yield f"offset {offset} comes after {previous_offset}"
+        if first is None:
+            yield f"offset {offset} points to position {position}, where no batch begins"
+        elif offset < first:
+            yield f"offset {offset} points to position {position}, where offset {first} begins"
+        previous_offset = offset
 
 
 def _time_index_problems(path: str, data: bytes, segment: findings.SegmentCheck) -> Iterator[str]:
     if len(data) % 12:
         yield f"{len(data)} bytes are not a multiple of an index entry"
-    timestamp, offset = -1, segment.base_offset
-    for row in stored_files.time_index_rows(path, data):
-        if row["timestamp"] <= timestamp or row["offset"] < offset:
-            yield f"timestamp {row['timestamp']} at offset {row['offset']} comes after {timestamp} at {offset}"
-        timestamp, offset = row["timestamp"], row["offset"]
-    if timestamp != segment.max_timestamp:
-        yield f"ends with timestamp {timestamp}, and the segment's largest is {segment.max_timestamp}"
+    last_ms, last_offset = -1, segment.base_offset
+    for timestamp_ms, offset in stored_files.time_entries(path, data):
+        if timestamp_ms <= last_ms or offset < last_offset:
+            yield f"timestamp {timestamp_ms} at offset {offset} comes after {last_ms} at {last_offset}"
+        last_ms, last_offset = timestamp_ms, offset
+    if last_ms != segment.max_timestamp:
+        yield f"ends with timestamp {last_ms}, and the segment's largest is {segment.max_timestamp}"
 
 
 def _check_side_files(check: findings.PartitionCheck, names: list[str], *, is_live: bool) -> None:

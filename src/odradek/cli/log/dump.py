@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,17 +17,27 @@ from odradek.cli.framework.output import faint, fields_of, one_line, print_colum
 from odradek.cli.log import stored_files
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text, iso_text, size_text
+from odradek.log.checkpoints import decode_checkpoint
+from odradek.log.leader_epochs import decode_leader_epochs
+from odradek.log.producer_entry import ProducerBatch
+from odradek.log.producer_snapshot import decode_snapshot
+from odradek.log.transaction_index import decode_transaction_index
+from odradek.protocol.compression import Compression
 from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.records import read_records
 from odradek.record_text import text_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from odradek.protocol.batch import BatchHeader
     from odradek.protocol.records import Record
 
 
 COUNTS = "first_offset last_offset batches records size_bytes"
 BATCHES_AT_ONCE = 5000
+MOST_OBJECTS = stored_files.LARGEST_BATCH_BYTES // 256  # records and headers of a batch
+NO_BATCH = ProducerBatch(-1, -1, 0, -1)
 FLAGS = ("transaction", "control", "append time", "delete horizon")
 
 
@@ -35,7 +47,6 @@ class Dump:
 
     show_records: bool
     show_values: bool
-    verify: bool
     as_json: bool
     problems: int = 0
 
@@ -52,21 +63,19 @@ class Dump:
         ("the segments of a partition", "odradek log dump data/pump-0"),
         ("every batch of a segment", "odradek log dump data/pump-0/00000000000000000000.log"),
         ("every record, with key and value", "odradek log dump --values data/pump-0/00000000000000000000.log"),
-        ("check for damage; exit code 1 if there is any", "odradek log dump --verify data/pump-0 data/pump-1"),
         ("indexes, snapshots, checkpoints", "odradek log dump data/pump-0/leader-epoch-checkpoint"),
     ]
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True))
 @click.option("--records/--no-records", default=False, help="Show every record.")
 @flag("--values", "Show keys, values and headers of records; implies --records.")
-@flag("--verify", "Check checksums, records and indexes; exit code 1 if one is wrong.")
 @format_option
-def dump(paths: tuple[str, ...], records: bool, values: bool, verify: bool, as_json: bool) -> None:
+def dump(paths: tuple[str, ...], records: bool, values: bool, as_json: bool) -> None:
     """Show segments (.log), indexes (.index, .timeindex, .txnindex), producer snapshots (.snapshot), checkpoints.
 
     The directory of a partition is shown as a table of its segments; in full with --records, --values or --format json.
     """
-    wanted = Dump(records or values, values, verify, as_json)
+    wanted = Dump(records or values, values, as_json)
     for number, path in enumerate(paths):
         if number and not as_json:
             say()
@@ -94,36 +103,29 @@ def dump_file(path: str, wanted: Dump) -> None:
         print_columns(titles, [[row[name] for name in names] for row in rows], indent="  ")
 
 
-def entries_text(rows: Sequence[stored_files.Row]) -> str:
+def entries_text(rows: Sequence[Row]) -> str:
     return f"{len(rows):,} {'entry' if len(rows) == 1 else 'entries'}"
 
 
-def read_side_file(path: str, wanted: Dump) -> tuple[str, list[stored_files.Row]]:
-    """The kind and the rows of an index, snapshot or checkpoint. Problems are reported, not returned."""
-    reader = stored_files.reader_for(path)
+def read_side_file(path: str, wanted: Dump) -> tuple[str, list[Row]]:
+    """The kind and the rows of an index, snapshot or checkpoint. What cannot be read is reported."""
+    reader = reader_for(path)
     if reader is None:
         raise Failure(f"{path}: not a log file of a broker (.log, .index, .timeindex, .snapshot, …-checkpoint)")
     kind, read_rows = reader
-    with open(path, "rb") as file:
-        found = list(read_rows(path, file.read()))
-    rows = [row for row in found if row["kind"] != "problem"]
-    for row in found:
-        if row["kind"] == "problem":
-            wanted.report(path, row["problem"])
-    segment = os.path.splitext(path)[0] + ".log"
-    if wanted.verify and path.endswith(".index") and os.path.exists(segment):
-        with stored_files.mapped(segment) as data:
-            batches = [item for item in stored_files.scan_segment(data) if isinstance(item, stored_files.BatchAt)]
-            starts = {item.position: item.header.base_offset for item in batches}
-            for problem in stored_files.index_problems(((row["offset"], row["position"]) for row in rows), starts):
-                wanted.report(path, problem)
+    rows: list[Row] = []
+    try:
+        with open(path, "rb") as file:
+            rows.extend(read_rows(path, file.read()))
+    except MalformedMessage as problem:
+        wanted.report(path, str(problem))
     return kind, rows
 
 
 def dump_segment(path: str, wanted: Dump) -> None:
     base_offset = stored_files.base_offset_of(path)
     with stored_files.mapped(path) as data:
-        summary = stored_files.summarise(data)
+        summary = summarise(data)
         if wanted.as_json:
             place = {"kind": "segment", "file": path, "base_offset": base_offset}
             print_json({**place, **fields_of(summary, f"{COUNTS} codecs min_time max_time")})
@@ -142,26 +144,22 @@ def dump_segment(path: str, wanted: Dump) -> None:
         else:  # in groups: the widths of columns are computed for each, because a segment may have millions of batches
             while group := list(itertools.islice(batches, BATCHES_AT_ONCE)):
                 print_batches(group)
-    report_problems(path, summary, wanted)
+    report_problem(path, summary, wanted)
 
 
-def report_problems(path: str, summary: stored_files.SegmentSummary, wanted: Dump) -> None:
-    if wanted.verify:
-        from odradek.cli.log.check import check_segment
-
-        for finding in check_segment(path, lambda _size_bytes: None).findings:
-            wanted.report(path, finding.text)
-    elif summary.problem is not None:
+def report_problem(path: str, summary: SegmentSummary, wanted: Dump) -> None:
+    if summary.problem is not None:
         wanted.report(path, summary.problem)
 
 
 def record_rows(path: str, data: memoryview, item: stored_files.BatchAt, wanted: Dump) -> Iterator[dict[str, Any]]:
     try:
-        for record in stored_files.records_of(data, item.position, item.header):
+        batch = data[item.position : item.position + item.header.size_bytes]
+        largest = stored_files.LARGEST_BATCH_BYTES
+        for record in read_records(batch, largest, escapes_names=True, most_objects=MOST_OBJECTS):
             yield record_row(record, with_values=wanted.show_values)
     except MalformedMessage as error:
-        if not wanted.verify:  # with --verify the summary has reported it
-            wanted.report(path, f"position {item.position}: the records are malformed: {error}")
+        wanted.report(path, f"position {item.position}: the records are malformed: {error}")
 
 
 def dump_directory(path: str, wanted: Dump) -> None:
@@ -170,15 +168,15 @@ def dump_directory(path: str, wanted: Dump) -> None:
     segments = [os.path.join(path, name) for name in names if name.endswith(".log")]
     if not segments:
         raise Failure(f"{path}: no segments (.log) in it; name the directory of a partition, such as data/pump-0")
-    others = [os.path.join(path, name) for name in names if stored_files.reader_for(name) is not None]
+    others = [os.path.join(path, name) for name in names if reader_for(name) is not None]
     if wanted.show_records or wanted.as_json:
         for name in [*segments, *others]:
             dump_file(name, wanted)
         return
-    summaries: dict[str, stored_files.SegmentSummary] = {}
+    summaries: dict[str, SegmentSummary] = {}
     for segment in segments:
         with stored_files.mapped(segment) as data:
-            summaries[segment] = stored_files.summarise(data)
+            summaries[segment] = summarise(data)
     records, size_bytes = (
         sum(getattr(each, name) for each in summaries.values()) for name in ("records", "size_bytes")
     )
@@ -186,7 +184,7 @@ def dump_directory(path: str, wanted: Dump) -> None:
     say(f"{strong(path)}  {' · '.join(facts)}")
     print_segments(summaries)
     for segment, summary in summaries.items():
-        report_problems(segment, summary, wanted)
+        report_problem(segment, summary, wanted)
     contents = [read_side_file(other, wanted) for other in others]
     say()
     width = max((len(os.path.basename(other)) for other in others), default=0)
@@ -194,7 +192,136 @@ def dump_directory(path: str, wanted: Dump) -> None:
         say(f"  {os.path.basename(other).ljust(width)}  {faint(f'{kind}, {entries_text(rows)}')}")
 
 
-def summary_text(summary: stored_files.SegmentSummary) -> str:
+@dataclass
+class SegmentSummary:
+    """Counts and ranges of one segment."""
+
+    batches: int = 0
+    records: int = 0
+    size_bytes: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+    min_timestamp_ms: int | None = None
+    max_timestamp_ms: int | None = None
+    codecs: Counter[str] = field(default_factory=Counter)
+    problem: str | None = None
+
+    @property
+    def min_time(self) -> str | None:
+        return None if self.min_timestamp_ms is None else iso_text(self.min_timestamp_ms)
+
+    @property
+    def max_time(self) -> str | None:
+        return None if self.max_timestamp_ms is None else iso_text(self.max_timestamp_ms)
+
+    def add(self, item: stored_files.BatchAt | stored_files.TornTail) -> None:
+        if isinstance(item, stored_files.TornTail):
+            self.problem = f"position {item.position}: {item.problem}"
+            return
+        header = item.header
+        self.batches += 1
+        self.records += max(header.record_count, 0)
+        self.first_offset = header.base_offset if self.first_offset is None else self.first_offset
+        self.last_offset = header.last_offset
+        if header.base_timestamp >= 0:
+            # The delete horizon of a batch takes the place of its first timestamp.
+            has_no_first = header.uses_log_append_time or header.delete_horizon_ms is not None
+            earliest = header.max_timestamp if has_no_first else header.base_timestamp
+            self.min_timestamp_ms = min(earliest, self.min_timestamp_ms or earliest)
+            self.max_timestamp_ms = max(header.max_timestamp, self.max_timestamp_ms or header.max_timestamp)
+        self.codecs[codec_name(header)] += 1
+
+
+def summarise(data: memoryview) -> SegmentSummary:
+    summary = SegmentSummary(size_bytes=len(data))
+    for item in stored_files.scan_segment(data):
+        summary.add(item)
+    return summary
+
+
+def codec_name(header: BatchHeader) -> str:
+    number = header.attributes & 0x07
+    return Compression(number).name.lower() if number in Compression._value2member_map_ else f"codec {number}"
+
+
+Row = dict[str, Any]
+
+
+def offset_index_rows(path: str, data: bytes) -> Iterator[Row]:
+    for offset, position in stored_files.offset_entries(path, data):
+        yield {"kind": "offset_index_entry", "offset": offset, "position": position}
+
+
+def time_index_rows(path: str, data: bytes) -> Iterator[Row]:
+    for timestamp_ms, offset in stored_files.time_entries(path, data):
+        yield {
+            "kind": "time_index_entry", "timestamp": timestamp_ms, "time": iso_text(timestamp_ms), "offset": offset
+        }  # fmt: skip
+
+
+def transaction_index_rows(_path: str, data: bytes) -> Iterator[Row]:
+    for each in decode_transaction_index(data):
+        names = "producer_id first_offset last_offset last_stable_offset"
+        yield {"kind": "aborted_transaction", **fields_of(each, names)}
+
+
+def snapshot_rows(_path: str, data: bytes) -> Iterator[Row]:
+    for producer_id, entry in decode_snapshot(data):
+        last = entry.batches[-1] if entry.batches else NO_BATCH._replace(timestamp=entry.last_timestamp)
+        first_offset = entry.current_txn_first_offset
+        yield {
+            "kind": "producer",
+            "producer_id": producer_id,
+            "producer_epoch": entry.epoch,
+            **last._asdict(),
+            "time": iso_text(last.timestamp),
+            "coordinator_epoch": entry.coordinator_epoch,
+            "transaction_first_offset": None if first_offset < 0 else first_offset,
+        }
+
+
+def leader_epoch_rows(_path: str, data: bytes) -> Iterator[Row]:
+    for each in decode_leader_epochs(data):
+        yield {"kind": "leader_epoch", "leader_epoch": each.epoch, "start_offset": each.start_offset}
+
+
+def offset_checkpoint_rows(_path: str, data: bytes) -> Iterator[Row]:
+    for (topic, partition), offset in decode_checkpoint(data).items():
+        yield {"kind": "checkpoint", "topic": topic, "partition": partition, "offset": offset}
+
+
+def properties_rows(_path: str, data: bytes) -> Iterator[Row]:
+    """`partition.metadata` and `meta.properties`: one pair per line."""
+    for line in data.decode(errors="replace").splitlines():
+        key, separator, value = line.partition(":") if ":" in line.split("=")[0] else line.partition("=")
+        if separator and not line.startswith("#"):
+            yield {"kind": "property", "property": key.strip(), "value": value.strip()}
+
+
+RowReader = Callable[[str, bytes], Iterator[Row]]
+
+READERS: dict[str, tuple[str, RowReader]] = {
+    ".index": ("offset index", offset_index_rows),
+    ".timeindex": ("time index", time_index_rows),
+    ".txnindex": ("aborted transactions", transaction_index_rows),
+    ".snapshot": ("producer snapshot", snapshot_rows),
+    "leader-epoch-checkpoint": ("leader epochs", leader_epoch_rows),
+    "recovery-point-offset-checkpoint": ("recovery points", offset_checkpoint_rows),
+    "replication-offset-checkpoint": ("high watermarks", offset_checkpoint_rows),
+    "log-start-offset-checkpoint": ("log start offsets", offset_checkpoint_rows),
+    "cleaner-offset-checkpoint": ("cleaned up to", offset_checkpoint_rows),
+    "partition.metadata": ("partition metadata", properties_rows),
+    "meta.properties": ("directory metadata", properties_rows),
+}
+
+
+def reader_for(path: str) -> tuple[str, RowReader] | None:
+    """The kind of a file and the function that reads it, by the file's name; None if unknown."""
+    name = os.path.basename(path)
+    return READERS.get(name) or READERS.get(os.path.splitext(name)[1])
+
+
+def summary_text(summary: SegmentSummary) -> str:
     facts = [size_text(summary.size_bytes)]
     if summary.batches:
         facts += [f"offsets {summary.first_offset}–{summary.last_offset}", count_text(summary.records, "record")]
@@ -207,7 +334,7 @@ def summary_text(summary: stored_files.SegmentSummary) -> str:
     return " · ".join(facts)
 
 
-def print_segments(summaries: Mapping[str, stored_files.SegmentSummary]) -> None:
+def print_segments(summaries: Mapping[str, SegmentSummary]) -> None:
     """One row per segment."""
     rows = []
     for path, each in summaries.items():
@@ -224,7 +351,7 @@ def batch_row(item: stored_files.BatchAt) -> dict[str, Any]:
         **fields_of(header, "base_offset last_offset"),
         "records": header.record_count,
         "size_bytes": header.size_bytes,
-        "codec": stored_files.codec_name(header),
+        "codec": codec_name(header),
         "leader_epoch": header.partition_leader_epoch,
         "max_timestamp": header.max_timestamp,
         "timestamp_type": "log_append_time" if header.uses_log_append_time else "create_time",
@@ -264,7 +391,7 @@ def print_batch_line(item: stored_files.BatchAt) -> None:
         f"offsets {header.base_offset}–{header.last_offset}",
         count_text(header.record_count, "record"),
         f"{header.size_bytes:,} B",
-        stored_files.codec_name(header),
+        codec_name(header),
         f"epoch {header.partition_leader_epoch}",
     ]
     if header.producer_id >= 0:
