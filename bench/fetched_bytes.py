@@ -17,7 +17,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from bench.brokers import BrokerError, free_port
 from bench.results import Run
-from odradek.cli.pipeline.process import PipelineProcess
+from odradek.cli.up import PipelineProcess
 from odradek.examples.folders import find_example
 from odradek.examples.simulator.loading import load_simulation
 from odradek.examples.simulator.population import Population

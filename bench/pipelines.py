@@ -34,7 +34,7 @@ from bench.workloads import (
     TRANSFORMED_RECORDS,
     VALIDATE,
 )
-from odradek.cli.pipeline.process import PipelineProcess
+from odradek.cli.up import PipelineProcess
 from odradek.examples.folders import find_example
 from odradek.examples.live_view.records import SeenRecord
 from odradek.examples.simulator.loading import load_simulation

@@ -17,7 +17,7 @@ from bench.brokers import BrokerError, BrokerKind, RunningBroker, running
 from bench.results import Experiment, Run
 from bench.topics import create
 from bench.workloads import JOIN_MEASURED_S, JOIN_WARM_UP_S, JOINED_RECORDS_PER_S
-from odradek.cli.pipeline.process import PipelineProcess
+from odradek.cli.up import PipelineProcess
 
 DEFINITION = """
 pipeline: join

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from odradek.admin.cluster import Cluster
-from odradek.admin.groups import PartitionLag, read_ends
+from odradek.admin.groups import PartitionLag, count_untimed, read_ends
 from odradek.admin.resets import Goal, choose_partitions, plan_moves
-from odradek.admin.time_lag import count_untimed
 from odradek.cli.group import as_object, print_group, total_lag
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode

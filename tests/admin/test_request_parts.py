@@ -9,9 +9,7 @@ import pytest
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker, by_topic, in_parts
 from odradek.admin.cluster_state import ClusterState, MinInSync, PartitionState
 from odradek.admin.log_directories import read_sizes
-from odradek.admin.partitions.plan import Move
-from odradek.admin.partitions.requests import alter_reassignments, elect_leaders
-from odradek.admin.partitions.throttle import remove_throttle, set_throttle
+from odradek.admin.partitions import Move, alter_reassignments, elect_leaders, remove_throttle, set_throttle
 from odradek.admin.transactions import read_open_transactions
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 
-from odradek.admin import time_lag
+from odradek.admin import groups
 from odradek.admin.cluster import Cluster
-from odradek.admin.groups import PartitionLag
-from odradek.admin.time_lag import add_time_lags, count_untimed, longest_time_lag
+from odradek.admin.groups import PartitionLag, add_time_lags, count_untimed, longest_time_lag
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +22,7 @@ AT_ONCE_S = PATIENCE_S / 2  # well below the patience of the reader
 @pytest.fixture(autouse=True)
 def patient_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine may take seconds for what is read at once."""
-    monkeypatch.setattr(time_lag, "PATIENCE_S", PATIENCE_S)
+    monkeypatch.setattr(groups, "PATIENCE_S", PATIENCE_S)
 
 
 def begin_transaction(bootstrap_server: str, topic: str, name: str) -> Producer:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, Producer
 
-from odradek.admin.acls.requests import create
-from odradek.admin.acls.rules import Access, Selection, Subjects, bindings
+from odradek.admin.acls import Access, Selection, Subjects, bindings, create
 from odradek.admin.cluster import Cluster
 from odradek.admin.quotas import Part, alter_quotas
 from odradek.admin.users import set_password

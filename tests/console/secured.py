@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import Producer
 
-from odradek.admin.acls.requests import create
-from odradek.admin.acls.rules import Access, Selection, Subjects, bindings
+from odradek.admin.acls import Access, Selection, Subjects, bindings, create
 from odradek.admin.cluster import Cluster
 from odradek.admin.users import set_password
 from odradek.security.acls.bindings import PatternType, Permission

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.admin.acls.requests import find
+from odradek.admin.acls import find
 from odradek.admin.cluster import Cluster
 from odradek.admin.quotas import Part, read_quotas
 from odradek.admin.users import Credential, read_users

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from odradek.admin.acls.rules import Access, Selection
+from odradek.admin.acls import Access, Selection
 from odradek.admin.users import set_password
 from odradek.console.settings import SaslLogin
 from odradek.pipelines.operating.status_record import TOPIC as STATUS_TOPIC

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.console.cluster.letters import Selection
+from odradek.admin.letters import Selection
 from odradek.console.pages.pipelines import _planned
 from odradek.console.views.figures import FormError
 from odradek.testing import broker

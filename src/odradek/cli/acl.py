@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from odradek.admin.acls.requests import UNKNOWN_SETTINGS, check_access, create, delete, explanation, find
-from odradek.admin.acls.rules import (
+from odradek.admin.acls import (
     OPERATIONS,
+    UNKNOWN_SETTINGS,
     Access,
     Selection,
     Subjects,
     as_row,
     bindings,
+    check_access,
+    create,
+    delete,
     describe,
+    explanation,
     filters,
+    find,
     parse_resource,
     unsupported_operation,
 )

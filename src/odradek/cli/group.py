@@ -10,7 +10,7 @@ import click
 
 from odradek.admin import groups, resets
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.time_lag import add_time_lags, longest_time_lag
+from odradek.admin.groups import add_time_lags, longest_time_lag
 from odradek.cli.client.options import cluster_options, group_argument, groups_argument, nothing_visible
 from odradek.cli.framework import output
 from odradek.cli.framework.commands import group

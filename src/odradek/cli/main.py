@@ -47,7 +47,7 @@ COMMANDS = {
     "log": ("odradek.cli.log:log", "Show, check and repair the files of a broker."),
     "bench": ("odradek.cli.bench:bench", "Measure a cluster: produce, consume, latency."),
     "demo": ("odradek.cli.demo.broker_demo:demo", "Run a broker, a producer and a consumer, and show the records."),
-    "up": ("odradek.cli.example.up:up", "Run an example: broker, simulated records, pipeline, live view."),
+    "up": ("odradek.cli.up:up", "Run an example: broker, simulated records, pipeline, live view."),
     "example": ("odradek.cli.example:example", "List, copy, simulate and watch examples."),
     "completion": ("odradek.cli.completion:completion", "Print the completion script for a shell."),
 }

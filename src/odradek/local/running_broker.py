@@ -7,9 +7,8 @@ import os
 import signal
 from typing import TYPE_CHECKING, Self
 
-from odradek.local.child_process import odradek_command
+from odradek.local.child_process import RunningServer, odradek_command
 from odradek.local.ports import find_stable_port
-from odradek.local.running_server import RunningServer
 
 if TYPE_CHECKING:
     import subprocess

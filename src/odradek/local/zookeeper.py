@@ -17,9 +17,8 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from odradek.conventions.failures import Failure
-from odradek.local.child_process import end_process, odradek_command
+from odradek.local.child_process import RunningServer, end_process, odradek_command
 from odradek.local.ports import find_stable_port
-from odradek.local.running_server import RunningServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

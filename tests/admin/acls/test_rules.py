@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.admin.acls.rules import (
+from odradek.admin.acls import (
     Access,
     Selection,
     Subjects,

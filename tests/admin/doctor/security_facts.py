@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from odradek.admin.doctor.security_facts import SecurityFacts
-from odradek.admin.doctor.security_listeners import ListenerFacts, TlsFacts
+from odradek.admin.doctor.security_facts import ListenerFacts, SecurityFacts, TlsFacts
 from odradek.security.acls.bindings import AclBinding, PatternType, Permission
 from odradek.security.authorizer import Operation, ResourceType
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from odradek.admin.doctor.findings import Severity, exit_code, run_checks
-from odradek.admin.doctor.security_facts import FileFacts, SecurityFacts
-from odradek.admin.doctor.security_listeners import AnonymousRights
+from odradek.admin.doctor.security_facts import AnonymousRights, FileFacts, SecurityFacts
 from odradek.admin.doctor.security_rules import CHECKS
 from odradek.security.authorizer import Operation
 from tests.admin.doctor.security_facts import brokers, listener, rule, secured, tls

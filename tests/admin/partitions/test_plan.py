@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.admin.cluster_state import PartitionState
-from odradek.admin.partitions.plan import Move, NotEnoughBrokers, Place, plan_moves, read_plan_file
+from odradek.admin.partitions import Move, NotEnoughBrokers, Place, plan_moves, read_plan_file
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:

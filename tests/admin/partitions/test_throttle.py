@@ -8,8 +8,7 @@ import pytest
 
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState
-from odradek.admin.partitions.plan import Move
-from odradek.admin.partitions.throttle import LEADERS, remove_throttle, set_throttle
+from odradek.admin.partitions import LEADERS, Move, remove_throttle, set_throttle
 from odradek.admin.settings import Kind, Operation
 from odradek.cli.partition import reassign
 from odradek.cli.partition.reassign import submit

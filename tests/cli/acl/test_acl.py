@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from odradek.admin.acls.requests import create
+from odradek.admin.acls import create
 from odradek.admin.cluster import Cluster
 from odradek.local.running_broker import RunningBroker, broker
 from odradek.security.acls.bindings import AclBinding, PatternType, Permission

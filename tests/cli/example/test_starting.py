@@ -10,8 +10,8 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from odradek.cli.example.examples import read_view
-from odradek.cli.example.up import OUTPUT, Starting, up
+from odradek.cli.example import read_view
+from odradek.cli.up import OUTPUT, Starting, up
 from odradek.conventions.failures import Failure
 from odradek.examples.folders import find_example
 from odradek.examples.live_view.model import LiveViewModel
@@ -55,7 +55,7 @@ def test_a_pipeline_that_does_not_run_in_the_end_has_failed(
 ) -> None:
     """Also if it has never run, so that `--seconds` would not begin, or runs again and outputs nothing."""
     command = [sys.executable, "-c", SUPERVISOR, *lines]
-    monkeypatch.setattr("odradek.cli.pipeline.process.odradek_command", lambda *_: command)
+    monkeypatch.setattr("odradek.cli.up.odradek_command", lambda *_: command)
     options = ["--port", "0", "--seconds", "1", "--rate", "10", "--no-console"]
     ended = CliRunner().invoke(up, options, standalone_mode=False)
     assert isinstance(ended.exception, Failure)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.cli.pipeline.process import STOP_TIMEOUT_S, PipelineProcess
+from odradek.cli.up import STOP_TIMEOUT_S, PipelineProcess
 from odradek.conventions.failures import Failure
 from odradek.pipelines.operating import attempts, supervising
 

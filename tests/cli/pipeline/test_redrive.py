@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from odradek.admin import letters as dead_letters
 from odradek.admin.cluster import Cluster
-from odradek.admin.letters import letter_reading, redriving
-from odradek.admin.letters.redrive_plan import Selection
-from odradek.admin.letters.redriving import plan_redrive, redrive
+from odradek.admin.letters import Selection, plan_redrive, redrive
 from odradek.admin.records.record_reader import PartitionRange
 from odradek.admin.topics import delete_topics
 from odradek.conventions.failures import Failure
@@ -118,7 +117,7 @@ def test_a_limit_of_records_that_are_read_keeps_the_oldest_letters(
     """Letters that were written back do not count, so that each redrive continues."""
     source, dead = letters
     cluster = Cluster(bootstrap_server, {})
-    monkeypatch.setattr(letter_reading, "MOST_READ", 12)
+    monkeypatch.setattr(dead_letters, "MOST_READ", 12)
     first = redrive(cluster, Selection(dead))
     assert (first.positions[0], first.records, first.is_cut) == ((0, 0), 12, True)
     assert (redrive(cluster, Selection(dead)).records, len(written(bootstrap_server, source))) == (12, 24)
@@ -129,10 +128,10 @@ def test_a_limit_of_records_that_are_read_keeps_the_oldest_letters(
 
 
 def test_offsets_that_are_far_apart_are_read_as_spans_of_their_own() -> None:
-    assert letter_reading.spans_of(2, [5, 3, 9_000_000, 9_000_001, 90], 4, 9_000_001) == [
+    assert dead_letters.spans_of(2, [5, 3, 9_000_000, 9_000_001, 90], 4, 9_000_001) == [
         PartitionRange(2, 5, 91), PartitionRange(2, 9_000_000, 9_000_001)
     ]  # fmt: skip
-    assert letter_reading.spans_of(2, [3], 4, 9) == []
+    assert dead_letters.spans_of(2, [3], 4, 9) == []
 
 
 def test_a_redrive_again_of_more_than_the_limit_is_refused(bootstrap_server: str, letters: tuple[str, str]) -> None:
@@ -176,14 +175,14 @@ def test_an_open_transaction_in_the_ledger_stops_a_redrive(
     """A redrive of another topic was killed: committed entries behind its transaction cannot be read."""
     source, dead = letters
     cluster = Cluster(bootstrap_server, {})
-    monkeypatch.setattr(letter_reading, "OPEN_TRANSACTION_S", 0.3)
+    monkeypatch.setattr(dead_letters, "OPEN_TRANSACTION_S", 0.3)
     assert redrive(cluster, Selection(dead, limit=1)).records == 1  # creates the ledger
     killed = transactional(bootstrap_server, new_name())
     killed.produce(ledgers.TOPIC, b"{}", b"other", 0)
     killed.flush(PATIENCE_S)
     try:
         producer = Producer({"bootstrap.servers": bootstrap_server})
-        for key, value in letter_reading.read_ledger(cluster, dead, must_be_complete=False).add([(0, 1), (0, 2)]):
+        for key, value in dead_letters.read_ledger(cluster, dead, must_be_complete=False).add([(0, 1), (0, 2)]):
             producer.produce(ledgers.TOPIC, value, key, 0)
         assert producer.flush(PATIENCE_S) == 0
         with pytest.raises(Failure, match="open transaction at offset"):
@@ -205,7 +204,7 @@ def test_entries_of_an_aborted_redrive_do_not_count(
     cluster = Cluster(bootstrap_server, {"isolation.level": "read_uncommitted"})
     assert redrive(cluster, Selection(dead, limit=1)).records == 1
     aborted = transactional(bootstrap_server, new_name())
-    for key, value in letter_reading.read_ledger(cluster, dead).add([(0, 1), (0, 2)]):
+    for key, value in dead_letters.read_ledger(cluster, dead).add([(0, 1), (0, 2)]):
         aborted.produce(ledgers.TOPIC, value, key, 0)
     aborted.flush(PATIENCE_S)
     aborted.abort_transaction(PATIENCE_S)
@@ -218,7 +217,7 @@ def test_a_reading_that_stops_before_its_end_is_a_failure(
     bootstrap_server: str, letters: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _source, dead = letters
-    monkeypatch.setattr(letter_reading, "IDLE_MS", 0)
+    monkeypatch.setattr(dead_letters, "IDLE_MS", 0)
     monkeypatch.setattr("odradek.admin.records.record_reader.POLL_S", 0.0)
     with pytest.raises(Failure, match="was not read up to offset"):
         plan_redrive(Cluster(bootstrap_server, {}), Selection(dead))
@@ -280,8 +279,8 @@ def test_a_commit_without_an_answer_is_not_reported_as_nothing_written(
 ) -> None:
     source, dead = letters
     cluster = Cluster(bootstrap_server, {})
-    monkeypatch.setattr(redriving, "TRANSACTION_LETTERS", 20)
-    commit = redriving._commit
+    monkeypatch.setattr(dead_letters, "TRANSACTION_LETTERS", 20)
+    commit = dead_letters._commit
     commits: list[int] = []
 
     def time_out(producer: Producer) -> None:
@@ -290,7 +289,7 @@ def test_a_commit_without_an_answer_is_not_reported_as_nothing_written(
         if len(commits) == 2:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
 
-    monkeypatch.setattr(redriving, "_commit", time_out)
+    monkeypatch.setattr(dead_letters, "_commit", time_out)
     with pytest.raises(Failure) as failed:
         redrive(cluster, Selection(dead))
     assert "20 dead letters were written back, the others may not have been" in failed.value.message

@@ -13,8 +13,7 @@ from odradek.security.authorizer import Operation
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from odradek.admin.doctor.security_facts import FileFacts, Settings
-    from odradek.admin.doctor.security_listeners import AnonymousRights, ListenerFacts, TlsFacts
+    from odradek.admin.doctor.security_facts import AnonymousRights, FileFacts, ListenerFacts, Settings, TlsFacts
 
 CLEAR_TEXT = frozenset({"PLAIN", "OAUTHBEARER"})
 FEW_DAYS = 30

@@ -10,8 +10,7 @@ import click
 from odradek.admin.broker_requests import BrokerRequests, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState, read_state
 from odradek.admin.log_directories import Copy, failed_text, read_copies
-from odradek.admin.partitions.plan import select_partitions
-from odradek.admin.partitions.requests import elect_leaders, move_replicas
+from odradek.admin.partitions import elect_leaders, move_replicas, select_partitions
 from odradek.cli.client.options import cluster_options, complete_topics
 from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option

@@ -11,9 +11,17 @@ from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import ClusterState, PartitionState, read_state
 from odradek.admin.errors import NotAuthorized
 from odradek.admin.log_directories import Sizes, read_sizes
-from odradek.admin.partitions.plan import Move, planned_moves, read_plan_file, with_sizes
-from odradek.admin.partitions.requests import Refused, alter_reassignments
-from odradek.admin.partitions.throttle import remove_throttle, remove_throttle_of, set_throttle
+from odradek.admin.partitions import (
+    Move,
+    Refused,
+    alter_reassignments,
+    planned_moves,
+    read_plan_file,
+    remove_throttle,
+    remove_throttle_of,
+    set_throttle,
+    with_sizes,
+)
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework import output
 from odradek.cli.framework.commands import command

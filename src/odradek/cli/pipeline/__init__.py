@@ -14,7 +14,7 @@ from odradek.cli.framework.commands import group
         ),
         "schema": ("odradek.cli.pipeline.definitions:schema", "Print the JSON Schema of definitions, for editors."),
         "graph": ("odradek.cli.pipeline.definitions:graph", "Draw the lineage of a pipeline."),
-        "jars": ("odradek.cli.pipeline.jars:jars", "Fetch the jars of Spark, for a machine without a registry."),
+        "jars": ("odradek.cli.pipeline.definitions:jars", "Fetch the jars of Spark, for a machine without a registry."),
         "test": ("odradek.cli.pipeline.trial:test", "Test pipelines: given rows, expected rows, no broker."),
         "preview": ("odradek.cli.pipeline.trial:preview", "Show rows of a step from the last records of its topics."),
         "run": ("odradek.cli.pipeline.run:run", "Run a pipeline until Ctrl-C."),

@@ -1,4 +1,5 @@
-"""`odradek pipeline init`, `validate`, `schema` and `graph`: definitions, without starting anything."""
+"""`odradek pipeline init`, `validate`, `schema`, `graph` and `jars`: definitions, without starting anything, and the
+files that Spark needs, for machines that reach no registry."""
 
 from __future__ import annotations
 
@@ -13,7 +14,17 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option, option
 from odradek.cli.framework.output import fields_of, print_json, print_result, say, strong
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.pipeline.options import ENGINES, choose, definition_options, kept, load, name_option, require_packages
+from odradek.cli.pipeline.options import (
+    ENGINES,
+    choose,
+    definition_options,
+    kept,
+    load,
+    name_option,
+    pipeline_errors,
+    require_packages,
+    require_spark,
+)
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.examples.folders import copy_example, find_example
@@ -27,7 +38,6 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.lineage import LineageNode
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Problem
-
 
 STARTER = "starter"  # the example that is copied, and the word in its files that becomes the name of the project
 LONGEST_NAME = 100
@@ -185,3 +195,32 @@ def nodes_of(definition: Definition) -> list[LineageNode]:
 def graph_object(found: Pipeline, nodes: Sequence[LineageNode]) -> dict[str, Any]:
     shown = [fields_of(node, "id kind name detail inputs level") for node in nodes]
     return {"pipeline": found.name, "engine": str(found.engine), "delivery": str(found.delivery), "nodes": shown}
+
+
+@command(
+    examples=[
+        ("where a registry is reached", "odradek pipeline jars spark-jars"),
+        ("elsewhere, with a copy of it", "ODRADEK_SPARK_JARS=spark-jars odradek pipeline run pipeline.yml"),
+    ]
+)
+@click.argument("folder", metavar="DIR", type=TEXT)
+@format_option
+def jars(folder: str, as_json: bool) -> None:
+    """Fetch the jars that Spark needs, for a machine that reaches no registry.
+
+    The Kafka connector for the installed PySpark, the JDBC drivers of PostgreSQL and SQLite and, with PySpark 4.1,
+    Delta and Iceberg. Copy DIR to the other machine, and name it in ODRADEK_SPARK_JARS.
+    """
+    require_packages()
+    require_spark()
+    import pyspark
+
+    from odradek.pipelines.spark.sessions.jars import GIVEN_FOLDER, fetch_all
+
+    with pipeline_errors():
+        files = fetch_all(Path(folder), say)
+    text = (
+        f"{folder} has {count_text(len(files), 'jar')} for PySpark {pyspark.__version__}: {', '.join(files)}\n"
+        f"on the other machine: export {GIVEN_FOLDER}={folder}"
+    )
+    print_result({"folder": folder, "pyspark": pyspark.__version__, "jars": files}, text, as_json=as_json)

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.admin.letters.letter_reading import MOST_READ
-from odradek.admin.letters.redrive_plan import MOST_LETTERS, Redrive, Selection
-from odradek.admin.letters.redriving import plan_redrive
-from odradek.admin.letters.redriving import redrive as write_back
+from odradek.admin.letters import MOST_LETTERS, MOST_READ, Redrive, Selection, plan_redrive
+from odradek.admin.letters import redrive as write_back
 from odradek.cli.client.options import cluster_options, topic_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option

@@ -16,6 +16,8 @@ from odradek.admin.groups import (
     NO_LEADER,
     GroupState,
     PartitionLag,
+    add_time_lags,
+    longest_time_lag,
     partitions_of,
     read_committed_offsets,
     read_committed_offsets_of,
@@ -25,7 +27,6 @@ from odradek.admin.groups import (
 )
 from odradek.admin.offsets import LATEST, read_offsets_of
 from odradek.admin.resets import Goal, Move, choose_partitions, committed_offsets, plan_moves
-from odradek.admin.time_lag import add_time_lags, longest_time_lag
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:

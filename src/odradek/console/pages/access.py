@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from odradek.admin import quotas, users
-from odradek.admin.acls import requests as acls
-from odradek.admin.acls.rules import (
+from odradek.admin.acls import (
     OPERATIONS,
     TYPES,
     Selection,
@@ -17,6 +16,7 @@ from odradek.admin.acls.rules import (
     describe,
     unsupported_operation,
 )
+from odradek.admin.acls import requests as acls
 from odradek.console.pages.requests import Form, PageRequest, Routes
 from odradek.console.views import access as views
 from odradek.console.views.figures import FormError

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.admin.cluster_state import read_state
 from odradek.admin.log_directories import read_sizes
-from odradek.admin.partitions.plan import Move, planned_moves, with_sizes
-from odradek.admin.partitions.requests import alter_reassignments
+from odradek.admin.partitions import Move, alter_reassignments, planned_moves, with_sizes
 from odradek.console.pages.requests import Form, PageRequest, Routes, stream_samples
 from odradek.console.views.figures import parse_number
 from odradek.console.views.overview import CHARTS, MEASURED_CHARTS, broker_rows, overview, used_percent

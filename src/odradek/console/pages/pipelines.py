@@ -5,16 +5,25 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 
-from odradek.console.cluster import letters
+from odradek.admin.letters import (
+    MOST_LETTERS,
+    Redrive,
+    Selection,
+    find_letters,
+    plan_redrive,
+    read_ledger,
+)
+from odradek.admin.letters import redrive as write_back
+from odradek.console.cluster.records import Unreadable
 from odradek.console.pages.requests import PageRequest, Routes, parse_positions, stream_samples
 from odradek.console.records.record import Record
 from odradek.console.views.figures import FormError
-from odradek.console.views.pipelines import CHARTS, choices, letter_row, pipeline_rows, pipeline_view
+from odradek.console.views.pipelines import CHARTS, ListedLetter, choices, letter_row, pipeline_rows, pipeline_view
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
@@ -22,10 +31,55 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from odradek.console.cluster.connection import Cluster
+    from odradek.admin.cluster import Cluster
     from odradek.console.context import Console
     from odradek.console.models import KnownPipeline, Sample
     from odradek.console.views.pipelines import PipelineRow
+
+
+SHOWN_LETTERS = 200
+READ_LETTERS = 2_000  # the newest of all partitions, the same number of each
+LEAST_OF_PARTITION = 20
+READ_BYTES = 64 * 1024 * 1024
+LONGEST_VALUE = 16 * 1024
+
+
+class ListedLetters(NamedTuple):
+    """The newest dead letters of a selection, newest first; `found` of them in all. `notice` names unreadable
+    batches."""
+
+    letters: list[ListedLetter]
+    found: int
+    notice: str
+
+
+def list_letters(cluster: Cluster, selection: Selection) -> ListedLetters:
+    """Only so many records are read, and long values are cut: a dead letter may be as large as any record."""
+    topic = selection.topic
+    partitions = cluster.choose_partitions(topic, ())
+    share = max(READ_LETTERS // len(partitions), LEAST_OF_PARTITION)
+    since = {each: max(0, end - share) for each, end in cluster.latest_offsets(topic, partitions).items()}
+    unreadable = Unreadable()
+    ledger = read_ledger(cluster, topic, must_be_complete=False, on_unreadable=unreadable.add)
+    newest: list[ListedLetter] = []
+    found = size_bytes = 0
+    for each in find_letters(cluster, selection, since=since, on_unreadable=unreadable.add):
+        found += 1
+        size_bytes += each.size_bytes
+        short = replace(each, value=None if each.value is None else each.value[:LONGEST_VALUE])
+        newest.append(ListedLetter(short, each.position in ledger))
+        if len(newest) >= 2 * SHOWN_LETTERS:
+            newest = _newest(newest)
+        if size_bytes > READ_BYTES:
+            break
+    return ListedLetters(_newest(newest), found, unreadable.notice)
+
+
+def _newest(letters: list[ListedLetter]) -> list[ListedLetter]:
+    return sorted(letters, key=lambda each: (each.found.timestamp_ms, each.found.position), reverse=True)[
+        :SHOWN_LETTERS
+    ]
+
 
 ROUTES = Routes("pipelines")
 LETTER_FILTERS = ("pipeline", "step", "reason")
@@ -73,13 +127,13 @@ async def stream(request: PageRequest) -> Response:
     return stream_samples(request, CHARTS, read)
 
 
-def selection_of(request: PageRequest) -> letters.Selection:
+def selection_of(request: PageRequest) -> Selection:
     topic = request.required("topic", "dead-letter topic")
     pipeline, step, reason = (request.query(name, LONGEST_FILTER) for name in LETTER_FILTERS)
-    return letters.Selection(topic, None, pipeline, step, reason)
+    return Selection(topic, None, pipeline, step, reason)
 
 
-def address_of(selection: letters.Selection) -> str:
+def address_of(selection: Selection) -> str:
     fields = {"topic": selection.topic, **{name: getattr(selection, name) for name in LETTER_FILTERS}}
     return f"/dead-letters?{urlencode({name: value for name, value in fields.items() if value})}"
 
@@ -87,7 +141,7 @@ def address_of(selection: letters.Selection) -> str:
 @ROUTES.page("/dead-letters")
 async def show_letters(request: PageRequest) -> Response:
     selection, settings = selection_of(request), request.console.settings
-    listed, total, passed_over = await request.console.call(letters.list_letters, selection)
+    listed, total, passed_over = await request.console.call(list_letters, selection)
     shown = [settings.decode_and_mask(_record_of(each, selection.topic)) for each in listed]
     return request.render(
         "dead_letters.html",
@@ -99,7 +153,7 @@ async def show_letters(request: PageRequest) -> Response:
     )
 
 
-def _record_of(listed: letters.ListedLetter, topic: str) -> Record:
+def _record_of(listed: ListedLetter, topic: str) -> Record:
     """The original record, as its topic's schema decodes it."""
     found = listed.found
     return Record(found.letter.source_topic or topic, *found.position, found.timestamp_ms, found.key, found.value)
@@ -111,7 +165,7 @@ async def preview_redrive(request: PageRequest) -> Response:
     selection, form = selection_of(request), request.posted
     if not form.has("all"):
         selection = replace(selection, positions=frozenset(parse_positions(form.all("record"))))
-    plan = await request.console.call(letters.plan_redrive, selection, again=form.has("again"))
+    plan = await request.console.call(plan_redrive, selection, again=form.has("again"))
     bounds = {"ends": plan.ends} if selection.positions is None else {"records": form.all("record")}
     return request.render(
         "redrive.html",
@@ -123,11 +177,11 @@ async def preview_redrive(request: PageRequest) -> Response:
     )
 
 
-def _planned(selection: letters.Selection, text: str) -> letters.Selection:
+def _planned(selection: Selection, text: str) -> Selection:
     """The selection of a preview, which its form carries; FormError if it cannot be read."""
     try:
         bounds = json.loads(text)
-        limit = min(int(bounds["count"]), letters.MOST_LETTERS)
+        limit = min(int(bounds["count"]), MOST_LETTERS)
         if "records" in bounds:
             return replace(selection, positions=frozenset(parse_positions(bounds["records"])))
         ends = {int(partition): int(end) for partition, end in bounds["ends"].items()}
@@ -142,9 +196,9 @@ async def redrive(request: PageRequest) -> Response:
     planned = _planned(selection, request.posted.text("bounds"))
     again = request.posted.has("again")
 
-    def write(cluster: Cluster) -> letters.Redrive:
+    def write(cluster: Cluster) -> Redrive:
         """On a thread: the change is logged even if the page does not wait for it."""
-        done = letters.redrive(cluster, planned, again=again)
+        done = write_back(cluster, planned, again=again)
         if done.records:
             request.log(f"wrote {done.records} dead letters of {planned.topic} back ({_targets(done)})")
         return done
@@ -156,5 +210,5 @@ async def redrive(request: PageRequest) -> Response:
     return request.redirect(address_of(selection), notice)
 
 
-def _targets(done: letters.Redrive) -> str:
+def _targets(done: Redrive) -> str:
     return ", ".join(f"{count:,} to {topic}" for topic, count in done.topics.most_common())

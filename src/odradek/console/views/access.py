@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.admin.acls.rules import OPERATIONS, TYPES, Access, as_row, describe
+from odradek.admin.acls import OPERATIONS, TYPES, Access, as_row, describe
 from odradek.admin.quotas import Entity, Part, entity_text, value_text
 from odradek.console.views.figures import FormError, has_words
 from odradek.security.acls.bindings import AclBinding, AclFilter, PatternType, Permission

@@ -20,7 +20,7 @@ from odradek.pipelines.operating.status import State
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from odradek.console.cluster.letters import ListedLetter
+    from odradek.admin.letters import FoundLetter
     from odradek.console.cluster.snapshot import TopicSummary
     from odradek.console.models import KnownPipeline
     from odradek.console.records.record import Record
@@ -282,6 +282,11 @@ def pipeline_view(
         _error_of(status, is_masked=is_masked),
         "" if status.last_error_s is None else f"{age(max(0.0, now_s - status.last_error_s) * 1000)} ago",
     )
+
+
+class ListedLetter(NamedTuple):
+    found: FoundLetter
+    is_redriven: bool
 
 
 class LetterRow(NamedTuple):

@@ -1,5 +1,5 @@
-"""`odradek example list`, `copy`, `simulate` and `watch`; the files of an example, and the options that override its
-simulator, for `odradek up`."""
+"""`odradek example list`, `copy`, `simulate` and `watch`: examples with a pipeline, a simulator of its records and a
+live view; and the files of an example, and the options that override its simulator, for `odradek up`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
 from odradek.cli.client.options import cluster_options
-from odradek.cli.framework.commands import OptionalArgument, command
+from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option, option
 from odradek.cli.framework.output import fields_of, print_columns, print_json, say
@@ -48,6 +48,23 @@ if TYPE_CHECKING:
     from odradek.examples.live_view.definition import ViewDefinition
     from odradek.examples.simulator.model import Simulation
 
+
+@group(
+    examples=[
+        ("everything at once", "odradek up rigs"),
+        ("a copy to change and run", "odradek example copy rigs"),
+        ("the parts alone: the records, and the live view", "odradek example simulate rigs"),
+        ("", "odradek example watch rigs"),
+    ],
+)
+def example() -> None:
+    """Examples: a pipeline, a simulator of its records and a live view.
+
+    An example is a folder with `pipeline.yml`, `simulator.yml` and `view.yml`. Where a command takes an example, it
+    takes the name of one of the package or a folder. `odradek up` runs one.
+    """
+
+
 _Dataclass = TypeVar("_Dataclass", bound="DataclassInstance")
 DEFAULT_EXAMPLE = "rigs"
 
@@ -62,7 +79,7 @@ SHARE = click.FloatRange(0, 1)
 SETTINGS = FetchSettings(32 * 1024 * 1024, max_wait_ms=20, offset_reset="earliest")
 
 
-@command(
+@example.command(
     "list",
     examples=[
         ("names and summaries", "odradek example list"),
@@ -80,7 +97,7 @@ def list_examples(as_json: bool) -> None:
         print_columns(["NAME", "SUMMARY"], [[each.name, each.summary] for each in found])
 
 
-@command(
+@example.command(
     "copy",
     examples=[
         ("into ./rigs", "odradek example copy rigs"),
@@ -167,7 +184,7 @@ def warehouse_of(example: Example) -> str | None:
     return f"{SQLITE}{file}" if file.exists() else None
 
 
-@command(
+@example.command(
     "simulate",
     examples=[
         ("until Ctrl-C", "odradek example simulate rigs"),
@@ -254,7 +271,7 @@ def print_summary(sender: RecordProducer, topic: str, seconds: float, as_json: b
         raise Failure(f"{count_text(counts.sent - counts.acknowledged, 'record')} were not acknowledged{reason}")
 
 
-@command(
+@example.command(
     "watch",
     examples=[
         ("until Ctrl-C", "odradek example watch rigs"),

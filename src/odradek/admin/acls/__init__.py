@@ -1,1 +1,0 @@
-"""Access control lists over the wire: rules, requests, and the decision that a broker would make."""

@@ -1,1 +1,0 @@
-"""Moving replicas over the wire: plans, sizes, requests and throttles of reassignments."""
