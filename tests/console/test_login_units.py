@@ -10,20 +10,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from starlette.requests import Request
 
-from odradek.console.login.logins import (
+from odradek.console.login.attempts import (
     LONGEST_DELAY_S,
     MOST_OF_ADDRESS,
     MOST_OF_USER,
     WINDOW_S,
     Admission,
     LoginAttempts,
-    Session,
-    Sessions,
-    TooManyLogins,
-    is_open,
-    local_path,
     network_of,
 )
+from odradek.console.login.logins import Session, Sessions, TooManyLogins, is_open, local_path
 from odradek.console.login.oidc import (
     MOST_PENDING,
     MOST_PENDING_OF_ADDRESS,

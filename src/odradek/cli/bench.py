@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from odradek.admin.records.record_reader import PartitionRange, Start, find_rang
 from odradek.cli.client.options import acks_option, cluster_options, complete_topics, compression_option
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import option, with_options
-from odradek.cli.framework.output import fields_of, note, print_json, say, shows_progress, strong
+from odradek.cli.framework.output import fields_of, note, print_json, progress_bar, say, strong
 from odradek.cli.framework.parameter_types import (
     DURATION_MS,
     PARTITION_COUNT,
@@ -191,15 +191,6 @@ class Result:
             say(f"  {self.latency_of}: {shown}")
 
 
-def progress_bar(description: str, total: int | None) -> AbstractContextManager[Tick]:
-    """A bar on a terminal. Its value is a function that takes the number of records so far."""
-    if not shows_progress():
-        return nullcontext(lambda _done: None)
-    from odradek.cli.framework.progress import count_progress
-
-    return count_progress(description, total)
-
-
 @group(
     examples=[
         ("a million records of 100 bytes", "odradek bench produce"),
@@ -277,7 +268,7 @@ def write(cluster: Cluster, workload: ProduceWorkload, tick: Tick, settle: Calla
                 producer.poll(0.01)
         sent += size
         producer.poll(0)
-        tick(sent)
+        tick(size)
         workload.pace(sent, began_at, producer.poll)
     while producer.flush(0.5):
         pass
@@ -356,7 +347,7 @@ def read(
                 messages.remove(event)
             count += len(messages)
             size_bytes += sum(map(len, messages))
-            tick(count)
+            tick(len(messages))
     finally:
         close_consumer(consumer, CLOSE_TIMEOUT_S)
     return Result("consume", count, size_bytes, seconds)
@@ -440,7 +431,7 @@ def run(cluster: Cluster, workload: ProduceWorkload, ranges: list[PartitionRange
             sent += chunk
             workload.pace(sent, began_at, time.sleep)
             producer.poll(0)
-            tick(sent)
+            tick(chunk)
         while producer.flush(0.5):
             pass
         seconds = time.perf_counter() - began_at

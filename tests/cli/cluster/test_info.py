@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
-from odradek.admin.cluster import PartitionDescription, TopicDescription
+from odradek.admin.cluster_state import ClusterState, PartitionState
 from odradek.cli.cluster.status import cluster_facts, with_internal
 
 if TYPE_CHECKING:
@@ -37,11 +37,8 @@ def test_the_text_names_the_cluster_and_its_brokers(odradek: Run, topic: str, bo
 def test_partitions_without_leader_or_replicas_are_counted() -> None:
     brokers = {number: KnownBroker(number, "h", 9092, None, False) for number in (1, 2)}
     placed = [(1, (1, 2), (1, 2)), (2, (1, 2), (2,)), (-1, (2,), ())]
-    partitions = tuple(
-        PartitionDescription(number, brokers.get(leader), all_, in_sync)
-        for number, (leader, all_, in_sync) in enumerate(placed)
-    )
-    facts = cluster_facts(DescribedCluster("c", None, brokers), [TopicDescription("t", "", False, partitions)], None)
+    partitions = [PartitionState("t", number, *each) for number, each in enumerate(placed)]
+    facts = cluster_facts(ClusterState(DescribedCluster("c", None, brokers), partitions), None)
     counts = ("partitions", "partitions_without_leader", "under_replicated_partitions")
     assert [facts[name] for name in counts] == [3, 1, 2]
     assert [(each["id"], each["leads"], each["replicas"]) for each in facts["brokers"]] == [(1, 1, 2), (2, 1, 3)]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from odradek.admin import cluster_state
-from odradek.admin.broker_requests import BrokerRequests, DescribedCluster
+from odradek.admin.broker_requests import BrokerRequests, live
 from odradek.admin.groups import LIST_TIMEOUT_S, list_groups
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework import output
@@ -21,9 +20,9 @@ from odradek.conventions.figures import count_text
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from odradek.admin.cluster import Cluster, TopicDescription
+    from odradek.admin.cluster import Cluster
 
 INTERNAL_PREFIX = "__"
 WATCH_TIMEOUT_S = 2.0  # for a broker to answer, while the state is watched
@@ -45,43 +44,38 @@ PROBLEMS = ("offline", "under min ISR", "under-replicated", "not on the preferre
 @cluster_options
 def info(cluster: Cluster, as_json: bool) -> None:
     """Show the brokers of a cluster, and the state of its partitions."""
-    described = cluster.requests.describe()
-    facts = cluster_facts(described, cluster.topics(), count_groups(cluster))
+    state = cluster_state.read_state(cluster.requests, asks_reassignments=False)
+    facts = cluster_facts(state, count_groups(cluster))
     if as_json:
         output.print_json(facts)
     else:
         print_facts(facts, is_restricted=not cluster.may(Operation.DESCRIBE))
 
 
-def cluster_facts(
-    described: DescribedCluster, topics: Sequence[TopicDescription], groups: int | None
-) -> dict[str, Any]:
+def cluster_facts(state: cluster_state.ClusterState, groups: int | None) -> dict[str, Any]:
     """Internal topics are counted in both numbers."""
-    partitions = [each for topic in topics for each in topic.partitions]
-    internal = [topic for topic in topics if topic.name.startswith(INTERNAL_PREFIX)]
-    leads = Counter(each.leader.broker_id for each in partitions if each.leader is not None)
-    replicas = Counter(replica for each in partitions for replica in each.replicas)
-    controller = described.controller_id
+    topics = {each.topic for each in state.partitions}
+    internal = {topic for topic in topics if topic.startswith(INTERNAL_PREFIX)}
+    controller, counts = state.cluster.controller_id, state.counts()
     return {
-        "cluster_id": described.cluster_id,
+        "cluster_id": state.cluster.cluster_id,
         "controller": controller,
         "topics": len(topics),
         "internal_topics": len(internal),
-        "partitions": len(partitions),
-        "internal_partitions": sum(len(topic.partitions) for topic in internal),
-        "partitions_without_leader": sum(each.leader is None for each in partitions),
-        "under_replicated_partitions": sum(len(each.in_sync) < len(each.replicas) for each in partitions),
+        "partitions": len(state.partitions),
+        "internal_partitions": len(state.of_topics(internal)),
+        "partitions_without_leader": sum(each.is_offline for each in state.partitions),
+        "under_replicated_partitions": sum(each.is_under_replicated for each in state.partitions),
         "groups": groups,
         "brokers": [
             {
                 "id": each.broker_id,
                 **output.fields_of(each, "host port rack"),
                 "controller": each.broker_id == controller,
-                "leads": leads[each.broker_id],
-                "replicas": replicas[each.broker_id],
+                "leads": counts.leads[each.broker_id],
+                "replicas": counts.replicas[each.broker_id],
             }
-            for each in described.brokers.values()
-            if not each.is_fenced
+            for each in live(state.brokers)
         ],
     }
 

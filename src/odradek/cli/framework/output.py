@@ -9,7 +9,7 @@ import json
 import sys
 import threading
 import time
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
@@ -18,7 +18,7 @@ from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.conventions.failures import ERROR, PROGRAM, Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 _T = TypeVar("_T")
 
@@ -137,6 +137,18 @@ def one_line(text: str | None) -> str:
 def shows_progress() -> bool:
     """Whether to draw progress: it goes to standard error, and only to a terminal."""
     return sys.stderr.isatty()
+
+
+@contextmanager
+def progress_bar(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, if the total is known. Yields a function that takes what has been done since its last call;
+    it is cheap enough to be called per line."""
+    if not total or not shows_progress():
+        yield lambda _done: None
+        return
+    steps = max(total // 500, 1)
+    with click.progressbar(length=total, label=label, file=sys.stderr, update_min_steps=steps, show_pos=True) as bar:
+        yield bar.update
 
 
 def redraw(line: str = "") -> None:

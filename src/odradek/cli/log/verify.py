@@ -10,7 +10,7 @@ import itertools
 import os
 import re
 import time
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
@@ -18,7 +18,7 @@ import click
 
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import flag, format_option
-from odradek.cli.framework.output import faint, fields_of, print_json, say, shows_progress, strong
+from odradek.cli.framework.output import faint, fields_of, print_json, progress_bar, say, strong
 from odradek.cli.log.check import check_partition, rebuild_indexes
 from odradek.cli.log.findings import Finding, PartitionCheck, Remedy, SegmentCheck
 from odradek.conventions.failures import Failure
@@ -32,7 +32,7 @@ from odradek.protocol.batch import CURRENT_MAGIC, HEADER_SIZE_BYTES, LENGTH_END_
 from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 _PARTITION_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<index>\d{1,10})")
 _SEGMENT_NAME = re.compile(rf"\d{{{NAME_DIGITS}}}{re.escape(LOG_SUFFIX)}")
@@ -95,7 +95,7 @@ def check_target(target: Target, *, is_live: bool) -> TargetCheck:
     """Check all partitions of a target, with a progress bar on a terminal. `is_live` if a broker uses them."""
     check = TargetCheck(target)
     started = time.monotonic()
-    with _progress(target) as advance:
+    with progress_bar(f"checking {os.path.basename(target.path)}", target.size_bytes) as advance:
         for partition in target.partitions:
             try:
                 check.partitions.append(check_partition(partition, advance, is_live=is_live, only=target.only))
@@ -106,14 +106,6 @@ def check_target(target: Target, *, is_live: bool) -> TargetCheck:
         check.findings += check_log_directory(target.path, check.partitions, is_live=is_live)
     check.seconds = time.monotonic() - started
     return check
-
-
-def _progress(target: Target) -> AbstractContextManager[Callable[[int], None]]:
-    if not shows_progress():
-        return nullcontext(lambda _size_bytes: None)
-    from odradek.cli.framework.progress import bytes_progress
-
-    return bytes_progress(f"checking {os.path.basename(target.path)}", target.size_bytes)
 
 
 def report_target(check: TargetCheck, *, as_json: bool) -> None:

@@ -16,7 +16,7 @@ from odradek.admin.settings import Kind, read_settings
 from odradek.cli.client.options import acks_option, cluster_options, compression_option, topic_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import flag, option, option_names, repeatable
-from odradek.cli.framework.output import note, print_json, say, shows_progress
+from odradek.cli.framework.output import note, print_json, progress_bar, say
 from odradek.cli.framework.parameter_types import BYTES, HEADER, PARTITION, WRITTEN_TIME_MS
 from odradek.cli.records.formats import FormatError, InputError, InputRecord, LineReader, line_reader
 from odradek.conventions.failures import Failure
@@ -342,12 +342,7 @@ def lines_of(stream: IO[bytes]) -> Iterator[bytes]:
     size_bytes = 0
     with suppress(OSError):
         size_bytes = os.fstat(stream.fileno()).st_size
-    if size_bytes < PROGRESS_FROM_BYTES or not shows_progress():
-        yield from stream
-        return
-    from odradek.cli.framework.progress import bytes_progress
-
-    with bytes_progress("producing", size_bytes) as advance:
+    with progress_bar("producing", size_bytes if size_bytes >= PROGRESS_FROM_BYTES else None) as advance:
         for line in stream:
             advance(len(line))
             yield line

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from odradek.console.cluster import connection as identity
-from odradek.console.login.logins import network_of
+from odradek.console.login.attempts import network_of
 from odradek.conventions.addresses import is_loopback
 from odradek.conventions.web_requests import open_without_redirects
 from odradek.security.sasl.json_web_tokens import (
