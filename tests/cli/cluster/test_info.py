@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState
-from odradek.cli.cluster.status import cluster_facts, with_internal
+from odradek.cli.cluster import cluster_facts, with_internal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import click
 
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState
-from odradek.cli.cluster.status import status_lines, status_object
+from odradek.cli.cluster import status_lines, status_object
 
 
 def partition(

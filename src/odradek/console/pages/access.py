@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from odradek.admin import quotas, users
+from odradek.admin import acls, quotas, users
 from odradek.admin.acls import (
     OPERATIONS,
     TYPES,
@@ -16,7 +16,6 @@ from odradek.admin.acls import (
     describe,
     unsupported_operation,
 )
-from odradek.admin.acls import requests as acls
 from odradek.console.pages.requests import Form, PageRequest, Routes
 from odradek.console.views import access as views
 from odradek.console.views.figures import FormError
