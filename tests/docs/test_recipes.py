@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.definition.choices import Choices
-from odradek.pipelines.definition.loading import load_file
+from odradek.pipelines.definition.loading import Choices, load_file
 from tests.docs.document import DOCS, Writing, actions
 
 if TYPE_CHECKING:

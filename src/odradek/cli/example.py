@@ -36,7 +36,7 @@ from odradek.local.executable import command_name
 from odradek.pipelines.definition.nodes import MappingNode, Scalar
 from odradek.pipelines.definition.places import ProblemList, Problems
 from odradek.pipelines.definition.substituting import read_yaml
-from odradek.pipelines.definition.text_files import read_text
+from odradek.pipelines.definition.yaml_nodes import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from odradek.pipelines.definition.places import Place, ProblemList, Problems
 from odradek.pipelines.definition.substituting import read_yaml
-from odradek.pipelines.definition.text_files import read_text
+from odradek.pipelines.definition.yaml_nodes import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

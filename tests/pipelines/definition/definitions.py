@@ -13,7 +13,7 @@ from odradek.pipelines.definition.places import Problems
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.pipelines.definition.checked import Definition
+    from odradek.pipelines.definition.loading import Definition
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.vocabulary import Engine
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines import Pipeline
-from odradek.pipelines.definition.loading import load_file, load_yaml
-from odradek.pipelines.definition.python_files import load_python
+from odradek.pipelines.definition.loading import load_file, load_python, load_yaml
 from odradek.pipelines.definition.vocabulary import Engine
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from odradek.pipelines.definition.checked import Definition
+    from odradek.pipelines.definition.loading import Definition
 
 PYTHON = '''
 import datetime

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.pipelines.definition.choices import NO_CHOICES, Choices
 from odradek.pipelines.definition.drawing import draw_text
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.loading import load_file, load_yaml
+from odradek.pipelines.definition.loading import NO_CHOICES, Choices, load_file, load_yaml
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.secrets import hidden
 from odradek.pipelines.definition.vocabulary import Engine
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from odradek.pipelines.definition.checked import Definition
+    from odradek.pipelines.definition.loading import Definition
     from odradek.pipelines.definition.model import Pipeline
 
 HEAD = """

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from odradek.pipelines.definition.keys import FUNCTION, PIPELINE, SINK, SOURCE, STEP, VIEW
-from odradek.pipelines.definition.loading import load_yaml
-from odradek.pipelines.definition.python_files import load_python
+from odradek.pipelines.definition.loading import load_python, load_yaml
 
 REFERENCE = (Path(__file__).resolve().parents[3] / "docs" / "pipelines.md").read_text()
 SECTIONS = {title.split("\n")[0]: title for title in REFERENCE.split("\n## ")}

@@ -34,8 +34,8 @@ from odradek.pipelines.definition.vocabulary import PIPELINE_NAME, TOPIC_NAME
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.pipelines.definition.checked import Definition
     from odradek.pipelines.definition.lineage import LineageNode
+    from odradek.pipelines.definition.loading import Definition
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Problem
 

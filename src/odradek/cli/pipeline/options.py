@@ -25,8 +25,7 @@ from odradek.cli.framework.parameter_types import PAIR, TEXT
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.checked import Definition
-    from odradek.pipelines.definition.choices import Choices
+    from odradek.pipelines.definition.loading import Choices, Definition
     from odradek.pipelines.definition.model import Pipeline
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -177,7 +176,7 @@ def chosen_metrics() -> Metrics:
 
 def chosen() -> Choices:
     """The profile and the parameters of the command line."""
-    from odradek.pipelines.definition.choices import Choices
+    from odradek.pipelines.definition.loading import Choices
 
     return Choices(kept().get("profile"), dict(kept().get("parameters") or ()))
 

@@ -11,13 +11,13 @@ from odradek.pipelines.definition.checks_functions import check_functions
 from odradek.pipelines.definition.checks_lakehouse import check_lakehouse
 from odradek.pipelines.definition.checks_names import check_names
 from odradek.pipelines.definition.checks_outputs import check_outputs
-from odradek.pipelines.definition.checks_python import check_python
 from odradek.pipelines.definition.checks_repeated import check_repeated
 from odradek.pipelines.definition.checks_reserved import check_reserved
 from odradek.pipelines.definition.checks_unsupported import check_unsupported
 from odradek.pipelines.definition.columns import known_columns
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.known_functions import known_functions
+from odradek.pipelines.definition.python_code import check_python
 from odradek.pipelines.definition.record_names import check_records
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.checks_python import check_python
 from odradek.pipelines.definition.column_types import Array, Decimal, Map, Primitive, Struct, types_in
 from odradek.pipelines.definition.model import (
     RECORD_COLUMNS,
@@ -29,6 +28,7 @@ from odradek.pipelines.definition.model import (
 )
 from odradek.pipelines.definition.nearest import nearest
 from odradek.pipelines.definition.operations import Deduplication, KeyedState
+from odradek.pipelines.definition.python_code import check_python
 from odradek.pipelines.definition.spark_version import (
     LAKEHOUSE_HINT,
     REALTIME_HINT,

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from odradek.pipelines.definition.choices import NO_CHOICES
+from odradek.pipelines.definition.keys import PIPELINE, VIEW, Kind
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.python_nodes import CallSite, call_site, place_at, to_node
@@ -27,13 +27,11 @@ from odradek.pipelines.definition.python_nodes import CallSite, call_site, place
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.pipelines.definition.checked import Definition
-    from odradek.pipelines.definition.choices import Choices
+    from odradek.pipelines.definition.loading import Choices, Definition
     from odradek.pipelines.definition.vocabulary import Engine
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-STEP_SETTINGS = ("from_", "schema", "expect", "watermark")
-SECTIONS = ("sources", "steps", "sinks", "views", "functions")
+SECTIONS = tuple(each.name for each in PIPELINE.keys if each.kind is Kind.NAMED)
 
 
 class Decorator(Protocol):
@@ -73,8 +71,8 @@ class Pipeline:
             self._add("views", name, settings, site)
 
         def decorate(function: Function) -> Function:
-            step = {key: value for key, value in settings.items() if key in STEP_SETTINGS}
-            view = {key: value for key, value in settings.items() if key not in STEP_SETTINGS}
+            view = {key: value for key, value in settings.items() if key in VIEW.names}
+            step = {key: value for key, value in settings.items() if key not in view}
             self._add("steps", name or function.__name__, {**step, "python": path_of(function), "view": view}, site)
             if name is not None:
                 self._entries["views"].pop()
@@ -90,10 +88,10 @@ class Pipeline:
         self,
         engine: Engine | None = None,
         environment: Mapping[str, str] | None = None,
-        choices: Choices = NO_CHOICES,
+        choices: Choices | None = None,
     ) -> Definition:
         """Parses and checks the definition, with the variables of `environment`; returns the model and its problems."""
-        from odradek.pipelines.definition.assembling import assembled  # noqa: PLC0415 - importing one stays cheap
+        from odradek.pipelines.definition.loading import NO_CHOICES, assembled  # noqa: PLC0415 - importing one stays cheap
 
         problems = Problems()
         for each in self._problems:
@@ -104,7 +102,7 @@ class Pipeline:
         root: Node = MappingNode(
             tuple((Scalar(key, key, node.place), node) for key, node in (*self._settings, *sections)), self._place
         )
-        return assembled(root, environment or {}, problems, engine, choices)
+        return assembled(root, environment or {}, problems, engine, choices or NO_CHOICES)
 
     def _declare(self, section: str, name: str | None, settings: dict[str, Any], site: CallSite) -> Decorator:
         """Declares at once if the name is given, otherwise when the decorator is applied to a function."""

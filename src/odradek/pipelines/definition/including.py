@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.keys import PIPELINE, Key, Kind
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, describe, shortened
 from odradek.pipelines.definition.substituting import Substitution
-from odradek.pipelines.definition.text_files import read_text
-from odradek.pipelines.definition.yaml_nodes import read_raw_yaml
+from odradek.pipelines.definition.yaml_nodes import read_raw_yaml, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

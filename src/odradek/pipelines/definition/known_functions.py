@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.checks_python import find_module
 from odradek.pipelines.definition.model import PythonTarget
 from odradek.pipelines.definition.operations import KeyedState, PythonFunction
+from odradek.pipelines.definition.python_code import find_module
 from odradek.pipelines.definition.spark_functions import Functions
 
 if TYPE_CHECKING:

@@ -1,21 +1,73 @@
-"""Reads, parses and checks the definitions of a file."""
+"""Makes definitions of files: reads them, adds what they include, chooses profile and parameters, parses and checks.
+
+Definitions in YAML and in Python both end in `assembled`.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.assembling import assembled
-from odradek.pipelines.definition.checked import Definition, finished
-from odradek.pipelines.definition.choices import NO_CHOICES
-from odradek.pipelines.definition.places import Place, Problems
-from odradek.pipelines.definition.text_files import read_text
-from odradek.pipelines.definition.yaml_nodes import read_raw_yaml
+from odradek.pipelines.definition.including import with_includes, with_relative_paths
+from odradek.pipelines.definition.nodes import MappingNode
+from odradek.pipelines.definition.parsing import parse_pipeline
+from odradek.pipelines.definition.places import Place, Problem, ProblemList, Problems
+from odradek.pipelines.definition.profiles import parameters_of, with_profile
+from odradek.pipelines.definition.substituting import Substitution
+from odradek.pipelines.definition.yaml_nodes import read_raw_yaml, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.pipelines.definition.choices import Choices
+    from odradek.pipelines.definition.model import Parsed, Pipeline
+    from odradek.pipelines.definition.nodes import Node
     from odradek.pipelines.definition.vocabulary import Engine
+    from odradek.pipelines.planning.plan import Plan
+
+PROFILE_VARIABLE = "ODRADEK_PIPELINE_PROFILE"  # ODRADEK_PROFILE names a cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """A profile and parameters, as `--profile` and `--set` name them."""
+
+    profile: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    def chosen_profile(self, environment: Mapping[str, str]) -> str | None:
+        return self.profile or environment.get(PROFILE_VARIABLE) or None
+
+
+NO_CHOICES = Choices()
+
+
+class Way(StrEnum):
+    """Which rules judge a definition and which engines run it: a definition of the new way has a plan."""
+
+    OLD = "old"
+    NEW = "new"
+
+
+def way(environment: Mapping[str, str]) -> Way:
+    return Way.NEW if environment.get("ODRADEK_PIPELINES") == Way.NEW else Way.OLD
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A pipeline, as far as it could be parsed, and all problems found in it; its plan, if it runs the new way."""
+
+    pipeline: Pipeline | None
+    problems: tuple[Problem, ...]
+    is_sound: bool
+    plan: Plan | None = None
+
+    def require(self) -> Pipeline:
+        """The pipeline, if it can run; otherwise raises `ProblemList` with all problems."""
+        if self.pipeline is None or not self.is_sound:
+            raise ProblemList(self.problems)
+        return self.pipeline
 
 
 def load_file(
@@ -24,8 +76,6 @@ def load_file(
     """The definitions in a file: one in YAML, any number in Python. `engine` overrides theirs."""
     if not file.endswith(".py"):
         return [load_yaml(file, environment, engine, choices)]
-    from odradek.pipelines.definition.python_files import load_python  # noqa: PLC0415 - YAML needs no import machinery
-
     return load_python(file, engine, environment, choices)
 
 
@@ -55,3 +105,67 @@ def define_yaml(
             problems.error(Place(file, 1, 1), "the file is empty", "start with `pipeline: name`")
         return finished(None, problems)
     return assembled(root, environment, problems, engine, choices)
+
+
+def load_python(
+    file: str,
+    engine: Engine | None = None,
+    environment: Mapping[str, str] | None = None,
+    choices: Choices = NO_CHOICES,
+) -> list[Definition]:
+    """All pipelines in the file's module, in the order of the file."""
+    from odradek.pipelines.definition.decorators import Pipeline  # noqa: PLC0415 - YAML needs no import machinery
+    from odradek.pipelines.definition.python_code import import_file  # noqa: PLC0415
+
+    problems = Problems()
+    if read_text(file, problems) is None:
+        return [finished(None, problems)]
+    module = import_file(file, problems)
+    if module is None:
+        return [finished(None, problems)]
+    found = list(dict.fromkeys(each for each in vars(module).values() if isinstance(each, Pipeline)))
+    if not found:
+        hint = 'from odradek.pipelines import Pipeline; name = Pipeline("name")'
+        problems.error(Place(file, 1, 1), "the file does not define a pipeline", hint)
+        return [finished(None, problems)]
+    return [each.define(engine, environment, choices) for each in found]
+
+
+def assembled(
+    root: Node,
+    environment: Mapping[str, str],
+    problems: Problems,
+    engine: Engine | None = None,
+    choices: Choices = NO_CHOICES,
+) -> Definition:
+    """The definition of a tree whose variables are not replaced."""
+    whole = root
+    if isinstance(root, MappingNode):
+        combined = with_profile(
+            with_includes(root, environment, problems), choices.chosen_profile(environment), problems
+        )
+        parameters = parameters_of(combined, choices.parameters, problems)
+        kept = MappingNode(tuple(each for each in combined.entries if each[0].text != "parameters"), combined.place)
+        whole = Substitution(parameters, environment, problems).of(kept)
+        assert isinstance(whole, MappingNode)
+        whole = with_relative_paths(whole)
+    return finished(parse_pipeline(whole, problems), problems, engine, way(environment))
+
+
+def finished(
+    parsed: Parsed | None, problems: Problems, engine: Engine | None = None, chosen: Way = Way.OLD
+) -> Definition:
+    """Checks a parsed pipeline, and plans it."""
+    if parsed is None:
+        return Definition(None, tuple(problems), is_sound=False)
+    if engine is not None:
+        parsed = dataclasses.replace(parsed, pipeline=dataclasses.replace(parsed.pipeline, engine=engine))
+    if chosen is Way.NEW:
+        from odradek.pipelines.planning.facts import checked_definition  # noqa: PLC0415 - as below
+
+        plan = checked_definition(parsed, problems)
+        return Definition(parsed.pipeline, tuple(problems), is_sound=not problems.errors, plan=plan)
+    from odradek.pipelines.planning.checks import check_pipeline  # noqa: PLC0415 - a definition that cannot be parsed needs no checks
+
+    check_pipeline(parsed, problems)
+    return Definition(parsed.pipeline, tuple(problems), is_sound=not problems.errors)

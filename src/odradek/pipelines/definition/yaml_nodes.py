@@ -7,6 +7,7 @@ variables in the nodes.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
@@ -26,6 +27,18 @@ PREFIXED_INTEGER = re.compile(r"0(x[0-9a-fA-F]{1,40}|o[0-7]{1,40})\Z")
 FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
 TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+
+
+def read_text(file: str, problems: Problems) -> str | None:
+    try:
+        return Path(file).read_bytes().decode()
+    except OSError as error:
+        problems.error(Place(file, 1, 1), f"the file cannot be read: {error.strerror}", "check the path")
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start]
+        line, column = before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1
+        problems.error(Place(file, line, column), "the file is not UTF-8", "save it as UTF-8")
+    return None
 
 
 def read_raw_yaml(text: str, file: str, problems: Problems) -> Node | None:

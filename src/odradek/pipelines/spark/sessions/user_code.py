@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark import cloudpickle
 
 import odradek
-from odradek.pipelines.definition.python_names import python_references
+from odradek.pipelines.definition.python_code import python_references
 from odradek.pipelines.spark.sessions.failures import PipelineError, message_with_location
 
 if TYPE_CHECKING:

@@ -1,9 +1,14 @@
-"""Checks that functions and classes named by import path exist, without importing them, so that no user code runs."""
+"""The Python code of a definition: what it names by import path, and its own file if it is written in Python.
+
+What is named is looked for without importing it, so that no user code runs.
+"""
 
 from __future__ import annotations
 
 import ast
+import importlib.util
 import sys
+import traceback
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -12,8 +17,12 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.model import PythonTarget
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.operations import KeyedState, PythonFunction
+from odradek.pipelines.definition.places import Place
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.definition.references import PythonReference
@@ -21,19 +30,31 @@ if TYPE_CHECKING:
 BATCH_ARGUMENTS = 2  # the batch and its id
 
 
-def check_python(pipeline: Pipeline, problems: Problems) -> None:
-    search = [pipeline.directory, str(Path.cwd()), *sys.path]
-    for each in pipeline.functions:
-        check_reference(each.reference, search, None, problems)
+def python_references(pipeline: Pipeline) -> Iterator[PythonReference]:
+    """The functions and classes that a definition names."""
+    return (reference for reference, _ in called_references(pipeline))
+
+
+def called_references(pipeline: Pipeline) -> Iterator[tuple[PythonReference, int | None]]:
+    """The functions and classes that a definition names, with the number of their arguments where it is known."""
     for step in pipeline.steps:
         operation = step.operation
         if isinstance(operation, PythonFunction):
-            check_reference(operation.function, search, len(operation.inputs), problems)
+            yield operation.function, len(operation.inputs)
         elif isinstance(operation, KeyedState):
-            check_reference(operation.processor, search, None, problems)
+            yield operation.processor, None
     for sink in pipeline.sinks:
         if isinstance(sink.target, PythonTarget):
-            check_reference(sink.target.function, search, BATCH_ARGUMENTS, problems)
+            yield sink.target.function, BATCH_ARGUMENTS
+    for each in pipeline.functions:
+        yield each.reference, None
+
+
+def check_python(pipeline: Pipeline, problems: Problems) -> None:
+    """Reports modules and names that do not exist, and functions that do not take the arguments they get."""
+    search = [pipeline.directory, str(Path.cwd()), *sys.path]
+    for reference, arguments in called_references(pipeline):
+        check_reference(reference, search, arguments, problems)
 
 
 def check_reference(reference: PythonReference, search: list[str], arguments: int | None, problems: Problems) -> None:
@@ -121,3 +142,44 @@ def accepts(function: ast.FunctionDef, count: int) -> bool:
     if any(default is None for default in arguments.kw_defaults):
         return False
     return least <= count and (count <= most or arguments.vararg is not None)
+
+
+def module_name(path: Path) -> tuple[str, Path]:
+    """The module name by which the file is importable, and the folder to import it from."""
+    parts = [] if path.stem == "__init__" else [path.stem]
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts), folder
+
+
+def import_file(file: str, problems: Problems) -> ModuleType | None:
+    """The module; an exception that it raises becomes a problem at the line of the file that caused it."""
+    path = Path(file).resolve()
+    name, folder = module_name(path)
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        problems.error(Place(file, 1, 1), "this is not a Python file", "rename it to NAME.py")
+        return None
+    module = importlib.util.module_from_spec(spec)
+    before = sys.modules.get(name)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        where = Place(error.filename or file, error.lineno or 1, error.offset or 1)
+        problems.error(where, f"the file is not valid Python: {error.msg}", "fix the line")
+    except Exception as error:  # user code may raise anything, SystemExit included
+        lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == spec.origin]
+        message = f"importing the file failed: {type(error).__name__}: {error}"
+        problems.error(Place(file, (lines or [1])[-1] or 1, 1), message, "run it with Python to see the traceback")
+    else:
+        return module
+    if before is None:
+        sys.modules.pop(name, None)
+    else:
+        sys.modules[name] = before
+    return None
