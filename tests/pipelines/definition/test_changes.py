@@ -6,6 +6,7 @@ import pytest
 
 from odradek.pipelines.definition.decorators import Pipeline
 from odradek.pipelines.definition.lineage import lineage_of
+from odradek.pipelines.definition.loading import define_python
 from odradek.pipelines.definition.model import Changes, LakehouseTarget, TableTarget
 from odradek.pipelines.definition.vocabulary import Duration, LakehouseFormat, SinkMode
 from tests.pipelines.definition.definitions import SOURCE, define, reported_for
@@ -38,7 +39,7 @@ def test_python_declares_the_same() -> None:
     made = Pipeline("p")
     made.source("rigs", topic="rigs", schema="id BIGINT, at TIMESTAMP")
     made.view("v", from_="rigs", changes={"key": ["id"], "sequence": "at", "history": True})
-    definition = made.define()
+    definition = define_python(made)
     assert definition.pipeline is not None
     assert definition.pipeline.views[0].content == Changes(("id",), "at", keeps_history=True)
 

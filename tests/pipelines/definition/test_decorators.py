@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines import Pipeline
-from odradek.pipelines.definition.loading import load_file, load_python, load_yaml
+from odradek.pipelines.definition.loading import define_python, load_file, load_python, load_yaml
 from odradek.pipelines.definition.vocabulary import Engine
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def test_functions_of_a_package_are_found_by_their_full_path(tmp_path: Path) -> 
 
 def test_the_engine_can_be_chosen_from_outside() -> None:
     pipeline = Pipeline("p", trigger=datetime.timedelta(seconds=1))
-    found = pipeline.define(Engine.BATCH).pipeline
+    found = define_python(pipeline, Engine.BATCH).pipeline
     assert found is not None
     assert found.engine is Engine.BATCH
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from odradek.pipelines import Pipeline
+from odradek.pipelines.definition.loading import define_python
 from odradek.pipelines.definition.model import Watermark
 from odradek.pipelines.definition.operations import Aggregation, StreamJoin, Window
 from odradek.pipelines.definition.vocabulary import Duration, StreamJoinKind
@@ -52,7 +53,7 @@ def test_python_and_yaml_give_the_same_model() -> None:
     p.step("visits", from_="clicks", by=["id"], window=window, aggregate={"n": "count(*)"})
     p.sink("pairs", from_="pairs", topic="pairs")
     p.sink("visits", from_="visits", topic="visits")
-    defined = p.define()
+    defined = define_python(p)
     assert defined.is_sound, defined.problems
     pipeline = sound(YAML)
     assert defined.pipeline == pipeline

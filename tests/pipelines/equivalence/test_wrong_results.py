@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.pipelines.definition.checked import Way
-from odradek.pipelines.definition.loading import define_yaml
+from odradek.pipelines.definition.loading import Way, define_yaml
 from odradek.pipelines.definition.places import Problems
 from tests.pipelines.equivalence.wrong_results import SOURCES, WRONG
 

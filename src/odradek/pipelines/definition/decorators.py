@@ -9,26 +9,20 @@
 
     rigs.sink("alerts", from_="warnings", topic="warnings", key="hcid")
 
-A decorated function is returned unchanged, and is referred to by its import path. `define()` runs all checks, by the
-same rules as for YAML; the other methods only collect.
+A decorated function is returned unchanged, and is referred to by its import path. The methods only collect: `loading`
+parses and checks the definition, by the same rules as for YAML.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from odradek.pipelines.definition.keys import PIPELINE, VIEW, Kind
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.python_nodes import CallSite, call_site, place_at, to_node
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from odradek.pipelines.definition.loading import Choices, Definition
-    from odradek.pipelines.definition.vocabulary import Engine
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 SECTIONS = tuple(each.name for each in PIPELINE.keys if each.kind is Kind.NAMED)
@@ -41,7 +35,7 @@ class Decorator(Protocol):
 
 
 class Pipeline:
-    """Collects a definition call by call; `define()` returns the model and its problems."""
+    """Collects a definition call by call."""
 
     def __init__(self, name: str, **settings: Any) -> None:
         site = call_site(sys._getframe(1))  # noqa: SLF001 - the definition's place is that of the calling frame
@@ -84,25 +78,15 @@ class Pipeline:
         """Declares a function that SQL can call (`python=…`, `returns=…`), or returns a decorator for one."""
         return self._declare("functions", name, settings, call_site(sys._getframe(1)))  # noqa: SLF001
 
-    def define(
-        self,
-        engine: Engine | None = None,
-        environment: Mapping[str, str] | None = None,
-        choices: Choices | None = None,
-    ) -> Definition:
-        """Parses and checks the definition, with the variables of `environment`; returns the model and its problems."""
-        from odradek.pipelines.definition.loading import NO_CHOICES, assembled  # noqa: PLC0415 - importing one stays cheap
-
-        problems = Problems()
+    def tree(self, problems: Problems) -> MappingNode:
+        """The definition as YAML would give it. Arguments that no definition can have are reported."""
         for each in self._problems:
             problems.error(each.place, each.message, each.hint)
         sections: list[tuple[str, Node]] = [
             (section, MappingNode(tuple(entries), self._place)) for section, entries in self._entries.items() if entries
         ]
-        root: Node = MappingNode(
-            tuple((Scalar(key, key, node.place), node) for key, node in (*self._settings, *sections)), self._place
-        )
-        return assembled(root, environment or {}, problems, engine, choices or NO_CHOICES)
+        entries = tuple((Scalar(key, key, node.place), node) for key, node in (*self._settings, *sections))
+        return MappingNode(entries, self._place)
 
     def _declare(self, section: str, name: str | None, settings: dict[str, Any], site: CallSite) -> Decorator:
         """Declares at once if the name is given, otherwise when the decorator is applied to a function."""

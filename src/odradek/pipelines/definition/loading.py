@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.decorators import Pipeline as PythonPipeline
 from odradek.pipelines.definition.including import with_includes, with_relative_paths
 from odradek.pipelines.definition.nodes import MappingNode
 from odradek.pipelines.definition.parsing import parse_pipeline
 from odradek.pipelines.definition.places import Place, Problem, ProblemList, Problems
 from odradek.pipelines.definition.profiles import parameters_of, with_profile
+from odradek.pipelines.definition.python_code import import_file
 from odradek.pipelines.definition.substituting import Substitution
 from odradek.pipelines.definition.yaml_nodes import read_raw_yaml, read_text
 
@@ -114,21 +116,29 @@ def load_python(
     choices: Choices = NO_CHOICES,
 ) -> list[Definition]:
     """All pipelines in the file's module, in the order of the file."""
-    from odradek.pipelines.definition.decorators import Pipeline  # noqa: PLC0415 - YAML needs no import machinery
-    from odradek.pipelines.definition.python_code import import_file  # noqa: PLC0415
-
     problems = Problems()
     if read_text(file, problems) is None:
         return [finished(None, problems)]
     module = import_file(file, problems)
     if module is None:
         return [finished(None, problems)]
-    found = list(dict.fromkeys(each for each in vars(module).values() if isinstance(each, Pipeline)))
+    found = list(dict.fromkeys(each for each in vars(module).values() if isinstance(each, PythonPipeline)))
     if not found:
         hint = 'from odradek.pipelines import Pipeline; name = Pipeline("name")'
         problems.error(Place(file, 1, 1), "the file does not define a pipeline", hint)
         return [finished(None, problems)]
-    return [each.define(engine, environment, choices) for each in found]
+    return [define_python(each, engine, environment, choices) for each in found]
+
+
+def define_python(
+    collected: PythonPipeline,
+    engine: Engine | None = None,
+    environment: Mapping[str, str] | None = None,
+    choices: Choices = NO_CHOICES,
+) -> Definition:
+    """The pipeline that a Python file has collected."""
+    problems = Problems()
+    return assembled(collected.tree(problems), environment or {}, problems, engine, choices)
 
 
 def assembled(
