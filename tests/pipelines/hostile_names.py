@@ -7,12 +7,12 @@ from typing import Any
 import sqlalchemy as sa
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.change_data import IS_DELETED
-from odradek.pipelines.spark.sinks.change_data import ChangeData
-from odradek.pipelines.spark.sinks.table_changes import TableChange
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse, reading
 from odradek.pipelines.spark.small_reads import answer_by_database
+from odradek.pipelines.spark.writing.change_data import IS_DELETED, ChangeData
+from odradek.pipelines.spark.writing.databases import reading
+from odradek.pipelines.spark.writing.table_changes import TableChange
 from odradek.pipelines.spark.writing.table_swaps import drop_table, swap_tables
+from odradek.pipelines.spark.writing.warehouse import BatchNumber, Warehouse
 
 NAMES = (
     "a'; drop table canary; --", 'a"; drop table canary; --', "a`b */ a /*", "%s %(x)s 100%", ":x a :b $1 ? {0}",
@@ -37,7 +37,7 @@ def check_name(url: str, warehouse: Warehouse, name: str) -> None:
     for number in (1, 2):
         rows = [(each, number) for each in VALUES]
         batch = BatchNumber(name, number)
-        assert warehouse.write(batch, [TableChange(name, schema, rows, (name,), value, [("gone", number)])])
+        assert warehouse.write(batch, [TableChange(name, schema, rows, (name,), (value,), [("gone",)])])
     stored = [each.replace("\0", "\ufffd") if url.startswith("postgresql") else each for each in VALUES]
     assert rows_of(url, name) == sorted((each, 2) for each in stored)
     for keeps_history in (False, True):

@@ -13,9 +13,8 @@ from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.launching import RunCallbacks, RunOptions, run_pipeline
 from odradek.pipelines.spark.sessions.failures import PipelineError
-from odradek.pipelines.spark.sinks.batches import database_url
-from odradek.pipelines.spark.sinks.table_changes import WarehouseRefused
-from odradek.pipelines.spark.sinks.warehouse import Warehouse, warehouse
+from odradek.pipelines.spark.writing.databases import WarehouseRefused, database_url
+from odradek.pipelines.spark.writing.warehouse import Warehouse, warehouse
 from tests.pipelines.spark.stage import Stage, renamed
 
 pytestmark = pytest.mark.spark

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.pipelines.definition.vocabulary import Delivery
-from odradek.pipelines.spark.sinks.warehouse import reading
+from odradek.pipelines.spark.writing.databases import reading
 from tests.pipelines.cluster.standalone import StandaloneCluster
 from tests.pipelines.committed import committed_records
 from tests.pipelines.leashed import Leashed

@@ -10,9 +10,9 @@ import pytest
 
 from odradek.pipelines.spark.reading.jdbc import DRIVERS
 from odradek.pipelines.spark.sessions.jars import JarsMissing, driver_jar
-from odradek.pipelines.spark.sinks.warehouse import warehouse
 from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.warehouse_tables import read_table, table_names
+from odradek.pipelines.spark.writing.warehouse import warehouse
 from tests.pipelines.spark.stage import Stage, renamed
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
-from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse, WarehouseUnavailable, check_database
+from odradek.pipelines.spark.writing.databases import WarehouseRefused, WarehouseUnavailable, check_database
+from odradek.pipelines.spark.writing.table_changes import TableChange
+from odradek.pipelines.spark.writing.warehouse import BatchNumber, RunReplaced, Warehouse
 from tests.pipelines.hostile_names import check_names
 from tests.pipelines.spark.change_model import Change, batches_of, change_lists, current_rows, history_rows, stored
 from tests.pipelines.spark.change_model import write as write_changes
@@ -104,7 +104,7 @@ def test_a_later_run_does_not_wait_for_ever(warehouse: Warehouse, postgres: Serv
 
 def test_an_older_row_does_not_replace_a_newer_one(warehouse: Warehouse, postgres: Server, database: str) -> None:
     for number, (hour, value) in enumerate([(12, 1), (11, 2), (13, 3)]):
-        warehouse.write(BatchNumber("q", number), [change((1, NOON.replace(hour=hour), value), order_by="at")])
+        warehouse.write(BatchNumber("q", number), [change((1, NOON.replace(hour=hour), value), order_by=("at",))])
     assert postgres.execute("select at, value from t", database) == [(NOON.replace(hour=13), 3)]
 
 
@@ -249,7 +249,7 @@ def test_text_is_ordered_by_its_bytes_whatever_the_collation(
     postgres.execute('create table t (id bigint primary key, at text collate "und-x-icu")', database)
     schema = T.StructType().add("id", T.LongType()).add("at", T.StringType())
     for number, text in enumerate(["a", "B"]):  # "B" is after "a" in a dictionary, and before it by its bytes
-        warehouse.write(BatchNumber("q", number), [TableChange("t", schema, [(1, text)], ("id",), "at")])
+        warehouse.write(BatchNumber("q", number), [TableChange("t", schema, [(1, text)], ("id",), ("at",))])
     assert postgres.execute("select at from t", database) == [("a",)]
 
 

@@ -18,7 +18,7 @@ from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.spark.continuing import continuing
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.sinks.warehouse import reading
+from odradek.pipelines.spark.writing.databases import reading
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.leashed import Leashed
 from tests.pipelines.spark.stage import catch_up

@@ -9,7 +9,7 @@ import pytest
 
 from odradek.pipelines.definition.model import LakehouseTarget
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.sinks.lakehouse import table_of
+from odradek.pipelines.spark.writing.lakehouse import table_of
 from odradek.pipelines.spark.writing.topics import Cluster
 from tests.pipelines.spark.stage import catch_up
 

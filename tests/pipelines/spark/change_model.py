@@ -10,9 +10,8 @@ import sqlalchemy as sa
 from hypothesis import strategies as st
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.change_data import IS_DELETED
-from odradek.pipelines.spark.sinks.change_data import ChangeData
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse
+from odradek.pipelines.spark.writing.change_data import IS_DELETED, ChangeData
+from odradek.pipelines.spark.writing.warehouse import BatchNumber, Warehouse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

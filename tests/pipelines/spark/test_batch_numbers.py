@@ -10,7 +10,7 @@ import pytest
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.batch_numbers import QUERY_ID, BatchUnidentified, number_of
 from odradek.pipelines.spark.sessions.failures import healing_of
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber
+from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
 
 def batch_with(properties: dict[str, str]) -> Any:

@@ -17,15 +17,14 @@ from confluent_kafka import Producer
 import odradek.pipelines.spark.fan_out
 import odradek.pipelines.spark.one_pass.batches
 from odradek.pipelines.spark.engines.running import PipelineFailed
-from odradek.pipelines.spark.sinks.outputs import write_outputs
+from odradek.pipelines.spark.writing.outputs import write_outputs
 from tests.pipelines.committed import committed_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from odradek.pipelines.spark.sinks.outputs import Output
-    from odradek.pipelines.spark.sinks.warehouse import BatchNumber
-    from odradek.pipelines.spark.written_outputs import WrittenOutputs
+    from odradek.pipelines.spark.writing.outputs import Output, WrittenOutputs
+    from odradek.pipelines.spark.writing.warehouse import BatchNumber
     from tests.pipelines.spark.stage import Stage
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(900)]

@@ -13,9 +13,10 @@ from odradek.pipelines.spark.querying import Catalog, QueryContext, ask
 from odradek.pipelines.spark.reading.jdbc import read_jdbc
 from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
 from odradek.pipelines.spark.sessions.jars import POSTGRESQL, JarsMissing, driver_jar
-from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
-from odradek.pipelines.spark.sinks.warehouse import Warehouse, check_database
 from odradek.pipelines.spark.warehouse_tables import read_table
+from odradek.pipelines.spark.writing.databases import WarehouseRefused, check_database
+from odradek.pipelines.spark.writing.table_changes import TableChange
+from odradek.pipelines.spark.writing.warehouse import Warehouse
 from tests.pipelines.hostile_names import NAMES, VALUES, check_names
 
 if TYPE_CHECKING:

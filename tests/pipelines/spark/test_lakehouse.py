@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.sinks.lakehouse import type_ddl
+from odradek.pipelines.spark.writing.lakehouse import type_ddl
 
 
 def test_names_of_fields_are_quoted() -> None:

@@ -21,9 +21,10 @@ from odradek.pipelines.spark.deduplication import deduplicate
 from odradek.pipelines.spark.hidden_columns import RECORD_NAMES
 from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sinks.batches import change_of, shown, table_rows
-from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse
 from odradek.pipelines.spark.views import latest_rows
+from odradek.pipelines.spark.writing.databases import WarehouseRefused
+from odradek.pipelines.spark.writing.table_changes import TableChange
+from odradek.pipelines.spark.writing.warehouse import BatchNumber, Warehouse
 from tests.pipelines.definition.definitions import sound
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def check_database(warehouse: Warehouse, kind: str) -> None:
         nonlocal count
         count += 1
         for number, rows in enumerate(cut):
-            warehouse.write(BatchNumber(f"q{count}", number), [TableChange(f"t{count}", schema, rows, ("k",), "o")])
+            warehouse.write(BatchNumber(f"q{count}", number), [TableChange(f"t{count}", schema, rows, ("k",), ("o",))])
         assert read_positions(warehouse, f"t{count}") == latest(row for rows in cut for row in rows)
 
     check()

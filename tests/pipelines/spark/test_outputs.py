@@ -18,15 +18,15 @@ from odradek.pipelines.operating.small_files import LocalFiles
 from odradek.pipelines.planning.flow import Flow
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.sinks import batches
-from odradek.pipelines.spark.sinks.outputs import Output, outputs_of, write_outputs
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber
-from odradek.pipelines.spark.written_outputs import FILE, WrittenOutputs
+from odradek.pipelines.spark.sinks.outputs import outputs_of
+from odradek.pipelines.spark.writing.outputs import FILE, Output, WrittenOutputs, write_outputs
+from odradek.pipelines.spark.writing.warehouse import BatchNumber
 from tests.pipelines.spark.stage import renamed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from odradek.pipelines.spark.sinks.batch_ids import BatchId
+    from odradek.pipelines.spark.writing.batches import BatchId
     from tests.pipelines.spark.stage import Stage
 
 BATCH = BatchNumber("q", 7)

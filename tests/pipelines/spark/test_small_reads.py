@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from odradek.pipelines.definition.model import Pipeline
 from odradek.pipelines.spark.querying import Catalog, NoSuchTable, QueryContext, answer
-from odradek.pipelines.spark.sinks.table_changes import WarehouseRefused
 from odradek.pipelines.spark.small_reads import NeedsSpark, answer_by_database, json_value, tables_of
+from odradek.pipelines.spark.writing.databases import WarehouseRefused
 from tests.pipelines.definition.definitions import sound
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.hidden_columns import ORIGIN, has_origin, is_divided
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL
-from odradek.pipelines.spark.sinks.warehouse import reading
+from odradek.pipelines.spark.writing.databases import reading
 from tests.pipelines.definition.definitions import sound
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,21 +16,21 @@ from odradek.pipelines.definition.model import Pipeline, Sink, TableTarget
 from odradek.pipelines.definition.places import Place
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.sessions.failures import healing_of
-from odradek.pipelines.spark.sinks import warehouse as warehouses
-from odradek.pipelines.spark.sinks.batches import check_databases, database_url
-from odradek.pipelines.spark.sinks.column_values import loses_values
-from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
-from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
-from odradek.pipelines.spark.sinks.warehouse import (
-    BatchNumber,
-    Warehouse,
+from odradek.pipelines.spark.warehouse_tables import table_names
+from odradek.pipelines.spark.writing import databases
+from odradek.pipelines.spark.writing.databases import (
+    WarehouseRefused,
     WarehouseUnavailable,
     check_database,
+    check_databases,
+    database_url,
     prepare_postgresql,
     reading,
 )
-from odradek.pipelines.spark.warehouse_tables import table_names
+from odradek.pipelines.spark.writing.stored_values import loses_values
+from odradek.pipelines.spark.writing.table_changes import TableChange
 from odradek.pipelines.spark.writing.table_swaps import drop_table
+from odradek.pipelines.spark.writing.warehouse import BatchNumber, RunReplaced, Warehouse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +56,7 @@ def rows(url: str, table: str = "t") -> list[tuple[Any, ...]]:
         return [tuple(row) for row in connection.execute(sa.text(f"select id, value, tags from {table} order by id"))]
 
 
-def change(*values: tuple[Any, ...], key: tuple[str, ...] = ("id",), order_by: str | None = None) -> TableChange:
+def change(*values: tuple[Any, ...], key: tuple[str, ...] = ("id",), order_by: tuple[str, ...] = ()) -> TableChange:
     return TableChange("t", SCHEMA, values, key, order_by)
 
 
@@ -123,7 +124,7 @@ def test_a_full_disk_may_have_room_later(url: str) -> None:
 
 
 def test_who_holds_a_lock_lets_go_of_it_later(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warehouses, "BUSY_S", 0.01)
+    monkeypatch.setattr(databases, "BUSY_S", 0.01)
     holder, warehouse = Warehouse(url), Warehouse(url)
     warehouse.write(None, [change((1, T1, 1.0, None))])
     with holder.engine.begin():
@@ -157,20 +158,29 @@ def test_a_batch_is_written_whole_or_not_at_all(url: str) -> None:
 def test_an_older_row_does_not_replace_a_newer_one(url: str) -> None:
     warehouse = Warehouse(url)
     for number, (time, value) in enumerate([(T2, 1.0), (T1, 2.0), (None, 3.0), (T2, 4.0)]):
-        warehouse.write(BatchNumber("q", number), [change((1, time, value, None), order_by="at")])
+        warehouse.write(BatchNumber("q", number), [change((1, time, value, None), order_by=("at",))])
     assert rows(url) == [(1, 4.0, None)]
 
 
-def test_a_deletion_removes_the_row_of_its_key_unless_that_is_newer(url: str) -> None:
+def test_of_equal_rows_the_greatest_other_columns_decide(url: str) -> None:
+    """In any order of arrival; null is the least value."""
+    at_once = [(1, T1, 2.0, ["a"]), (1, T1, None, ["b"]), (1, T1, 2.0, ["b"]), (1, None, 9.0, None)]
+    for number, batches in enumerate(itertools.permutations(at_once)):
+        for batch, row in enumerate(batches):
+            written = TableChange(f"t{number}", SCHEMA, [row], ("id",), ("at", "value", "tags"))
+            Warehouse(url).write(BatchNumber(f"q{number}", batch), [written])
+        assert rows(url, f"t{number}") == [(1, 2.0, '["b"]')]
+
+
+def test_replaced_keys_are_deleted_before_rows_are_written(url: str) -> None:
     warehouse = Warehouse(url)
     warehouse.write(BatchNumber("q", 0), [change((1, T1, 1.0, None), (2, T2, 2.0, None), (3, None, 3.0, None))])
-    older = [(each, T1, None, None) for each in (1, 2, 3, 4)]
-    deleting = TableChange("t", SCHEMA, [(5, T1, 5.0, None)], ("id",), "at", older)
-    assert warehouse.write(BatchNumber("q", 1), [deleting])
-    assert [row[0] for row in rows(url)] == [2, 5]
-    assert not warehouse.write(BatchNumber("q", 1), [deleting])
-    warehouse.write(BatchNumber("q", 2), [TableChange("t", SCHEMA, [], ("id",), deletions=[(2, None, None, None)])])
-    assert [row[0] for row in rows(url)] == [5]
+    replacing = TableChange("t", SCHEMA, [(2, T1, 4.0, None)], ("id",), replaced=[(1,), (2,), (5,)])
+    assert warehouse.write(BatchNumber("q", 1), [replacing])
+    assert rows(url) == [(2, 4.0, None), (3, 3.0, None)]
+    assert not warehouse.write(BatchNumber("q", 1), [replacing])
+    warehouse.write(BatchNumber("q", 2), [TableChange("t", SCHEMA, [], (), replaced=[()])])
+    assert rows(url) == []
 
 
 def test_columns_that_the_table_lacks_are_named(url: str) -> None:

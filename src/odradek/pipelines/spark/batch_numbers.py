@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.sessions.failures import PipelineError
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber
+from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -30,10 +30,10 @@ from odradek.pipelines.spark.reading.records import decoded, rejects_of
 from odradek.pipelines.spark.reading.sources import is_topic
 from odradek.pipelines.spark.reading.table_copies import BatchSources
 from odradek.pipelines.spark.sinks.batches import topic_frames
-from odradek.pipelines.spark.sinks.outputs import outputs_of, write_outputs
+from odradek.pipelines.spark.sinks.outputs import outputs_of
 from odradek.pipelines.spark.writing.delivery import transactions_of
 from odradek.pipelines.spark.writing.kafka_records import producer_of
-from odradek.pipelines.spark.written_outputs import WrittenOutputs
+from odradek.pipelines.spark.writing.outputs import WrittenOutputs, write_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source, Step
     from odradek.pipelines.planning.flow import Flow
-    from odradek.pipelines.spark.sinks.warehouse import BatchNumber
     from odradek.pipelines.spark.writing.kafka_records import Producer
+    from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
     Kept = DataFrame | BatchSources  # unpersisted when the batch ends
 

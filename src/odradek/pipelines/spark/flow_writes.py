@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.model import TableTarget, TopicTarget
 from odradek.pipelines.definition.operations import PythonFunction
 from odradek.pipelines.spark.reading.sources import is_topic
-from odradek.pipelines.spark.sinks.batches import database_url
+from odradek.pipelines.spark.writing.databases import database_url
 from odradek.pipelines.spark.writing.delivery import FlowWrites
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from odradek.pipelines.spark.sessions.failures import PipelineError, SparkProces
 from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.sessions.session import start_session
 from odradek.pipelines.spark.sessions.user_code import ship_modules
-from odradek.pipelines.spark.sinks.batches import check_databases
+from odradek.pipelines.spark.writing.databases import check_databases
 from odradek.pipelines.spark.writing.topics import check_topics
 
 if TYPE_CHECKING:

@@ -34,10 +34,10 @@ from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
 from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
 from odradek.pipelines.spark.sessions.session import start_session
-from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS
 from odradek.pipelines.spark.small_reads import NeedsSpark, answer_by_database, tables_of
 from odradek.pipelines.spark.warehouse_tables import exists, read_table, table_names
+from odradek.pipelines.spark.writing.databases import database_url
 from odradek.pipelines.spark.writing.topics import Cluster
 
 if TYPE_CHECKING:

@@ -35,11 +35,11 @@ from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.launching import session_of
 from odradek.pipelines.spark.reading.sources import Range, source_at
 from odradek.pipelines.spark.sessions.failures import PipelineError
-from odradek.pipelines.spark.sinks.batches import database_url
-from odradek.pipelines.spark.sinks.change_data import LONGEST_NAME, deletions_name
-from odradek.pipelines.spark.sinks.warehouse import parsed_url, warehouse
+from odradek.pipelines.spark.writing.change_data import LONGEST_NAME, deletions_name
+from odradek.pipelines.spark.writing.databases import database_url, parsed_url
 from odradek.pipelines.spark.writing.table_swaps import drop_table, last_batch, swap_tables
 from odradek.pipelines.spark.writing.topics import prepare_topics
+from odradek.pipelines.spark.writing.warehouse import warehouse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

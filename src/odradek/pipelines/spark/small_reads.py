@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.spark.sinks.warehouse import parsed_url, reading
+from odradek.pipelines.spark.writing.databases import parsed_url, reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable

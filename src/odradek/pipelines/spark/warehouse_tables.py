@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from odradek.pipelines.spark.hidden_columns import quoted
-from odradek.pipelines.spark.sinks.change_data import is_internal
-from odradek.pipelines.spark.sinks.run_epochs import RUN_TABLE
-from odradek.pipelines.spark.sinks.table_changes import WarehouseRefused
-from odradek.pipelines.spark.sinks.warehouse import BATCH_TABLE, parsed_url, reading
+from odradek.pipelines.spark.writing.change_data import is_internal
+from odradek.pipelines.spark.writing.databases import WarehouseRefused, parsed_url, reading
+from odradek.pipelines.spark.writing.warehouse import BATCH_TABLE, RUN_TABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -149,7 +149,7 @@ sinks: {out: {from: shares, topic: out, key: cast(part as int), value: [id, shar
     assert counted(program) == {
         "refused readings": 1,
         f"unmet shares: {CANNOT_COMPUTE}": 1,
-        f"unmet out: {CANNOT_COMPUTE}": 1,
+        f"unmet end out: {CANNOT_COMPUTE}": 1,
         "written out": 1,
     }
 

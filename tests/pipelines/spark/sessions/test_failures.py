@@ -23,8 +23,7 @@ from odradek.pipelines.spark.sessions.failures import (
     plain_text,
 )
 from odradek.pipelines.spark.sessions.session import JavaMissing
-from odradek.pipelines.spark.sinks.table_changes import WarehouseRefused
-from odradek.pipelines.spark.sinks.warehouse import WarehouseUnavailable
+from odradek.pipelines.spark.writing.databases import WarehouseRefused, WarehouseUnavailable
 from odradek.pipelines.spark.writing.topics import BrokersUnavailable
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.sessions.failures import healing_of
-from odradek.pipelines.spark.sinks.warehouse import reading
+from odradek.pipelines.spark.writing.databases import reading
 from odradek.pipelines.spark.writing.delivery import SPLITS, marks_topic
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from odradek.pipelines.spark.writing.transaction_check import TransactionsMissing

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from odradek.pipelines.definition.model import TopicTarget
 from odradek.pipelines.spark.computing.frames import ORIGIN
-from odradek.pipelines.spark.computing.row_program import GROUPS
+from odradek.pipelines.spark.computing.row_program import GROUPS, rows_of_end
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from odradek.pipelines.planning.plan import Flow
+    from odradek.pipelines.planning.plan import End, Flow
     from odradek.pipelines.spark.computing.row_program import RowProgram
     from odradek.pipelines.spark.writing.kafka_records import Producer
 
@@ -24,6 +24,9 @@ class RowsByName(Protocol):
     """The rows of a batch, by table."""
 
     def rows(self, name: str) -> DataFrame: ...
+
+    def of_end(self, end: End) -> DataFrame:
+        """The rows that an end writes: those of its input without those that its target cannot store."""
 
     def groups(self, flow: Flow) -> DataFrame | None:
         """The columns of the groups of a batch, if these can change."""
@@ -44,6 +47,10 @@ class ProgramRows:
 
     def rows(self, name: str) -> DataFrame:
         return self.program.rows(self.batch, name)
+
+    def of_end(self, end: End) -> DataFrame:
+        own = rows_of_end(end)
+        return self.rows(own if own in self.program.tables else end.input)
 
     def groups(self, _flow: Flow) -> DataFrame | None:
         return self.rows(GROUPS).drop(ORIGIN).distinct() if GROUPS in self.program.tables else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -36,10 +36,12 @@ class Count:
     of: str  # the source, the table or the end
     aggregate: str
     check: Check | None = None
+    is_of_end: bool = False  # whether an end refuses the rows, which may have the name of a table
 
     @property
     def name(self) -> str:
-        return f"{self.kind} {self.of}" if self.check is None else f"{self.kind} {self.of}: {self.check.name}"
+        of = f"end {self.of}" if self.is_of_end else self.of
+        return f"{self.kind} {of}" if self.check is None else f"{self.kind} {of}: {self.check.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,11 @@ def observing(frame: DataFrame, counts: Sequence[Count], name: str = OBSERVED) -
         return frame
     first, *others = (F.expr(each.aggregate).alias(each.name) for each in counts)
     return frame.observe(name, first, *others)
+
+
+def of_end(counts: Iterable[Count]) -> tuple[Count, ...]:
+    """The counts of the rows that an end refuses."""
+    return tuple(replace(each, is_of_end=True) for each in counts if each.kind is Kind.UNMET)
 
 
 def total(kind: Kind, counts: Iterable[Count], observed: Mapping[str, int | None]) -> int | None:

@@ -121,9 +121,11 @@ class FanOut:
         parts: list[Counted] = [
             (each.frame.frame, each.counts) for each in ends if not is_whole or each.encoded.refused
         ]
+        stored = [tables.checked_end(each) for each in self._flow.ends if not isinstance(each.target, TopicTarget)]
+        parts += [(each.frame.frame, each.counts) for each in stored if each.counts]
         if not is_whole:
             others = (each for each in self._flow.ends if not isinstance(each.target, TopicTarget | TableTarget))
-            parts += [(tables.rows(each.input), [Count(Kind.WRITTEN, each.name, "count(1)")]) for each in others]
+            parts += [(tables.of_end(each), [Count(Kind.WRITTEN, each.name, "count(1)")]) for each in others]
         observed |= collected(parts)
         every = [*counts, *(count for _, own in parts for count in own)]
         rows = Counter(written(every, observed))
@@ -139,7 +141,7 @@ class FanOut:
         frame, rows = as_rows(tables.rows(end.input))
         encoded = topic_record(frame, self._plan.pipeline, end.name, end.target, rows)
         counts = [Count(Kind.WRITTEN, end.name, encoded.rows.count())]
-        counts += [] if encoded.refused is None else [refused_count(end.name, encoded.refused)]
+        counts += [] if encoded.refused is None else [refused_count(end.name, encoded.refused, is_of_end=True)]
         return EncodedEnd(end, frame, encoded, tuple(counts))
 
     def _records(self, each: EncodedEnd) -> tuple[Producer, DataFrame]:
@@ -160,12 +162,16 @@ class FanOut:
             return []
         kinds = {Kind.REFUSED, Kind.UNMET}
         refusing = {
-            each.of for each in counts if each.kind in kinds and observed.get(each.name) and _is_quarantining(each)
+            (each.of, each.is_of_end)
+            for each in counts
+            if each.kind in kinds and observed.get(each.name) and _is_quarantining(each)
         }
-        found = [tables.letters(name) for name in self._owned if name in refusing]
+        found = [tables.letters(name) for name in self._owned if (name, False) in refusing]
+        stored = (each for each in self._flow.ends if not isinstance(each.target, TopicTarget))
+        found += [tables.letters_of_end(each) for each in stored if (each.name, True) in refusing]
         for each in ends:
             refused = each.encoded.refused
-            if refused is not None and each.end.name in refusing:
+            if refused is not None and (each.end.name, True) in refusing:
                 letter = dead_letter(each.frame, pipeline, each.end.name, refused)
                 column = each.frame.add("__letters", f"array({letter.records})")
                 found.append(records_of_column(each.frame.frame, column))

@@ -64,10 +64,10 @@ def refused_rows(frame: Frame, name: str, rows: Rows, column: str) -> Rows:
     return replace(Rows.several(several, made), shows_records=rows.shows_records)
 
 
-def refused_count(table: str, refused: Rows) -> Count:
+def refused_count(of: str, refused: Rows, *, is_of_end: bool = False) -> Count:
     """Counts the rows of `refused_rows`."""
     check = Check(CANNOT_COMPUTE, "true", Otherwise.QUARANTINE, REASON, is_implicit=True)
-    return Count(Kind.UNMET, table, refused.count(), check)
+    return Count(Kind.UNMET, of, refused.count(), check, is_of_end)
 
 
 def computed_rows(frame: Frame, name: str, rows: Rows, fields: Mapping[str, str]) -> tuple[Rows, Rows]:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.model import Source, TableTarget, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
 from odradek.pipelines.planning.plan import CANNOT_COMPUTE, OutputMode, RowSql
-from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing
+from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing, of_end
 from odradek.pipelines.spark.computing.encoding import dead_letter, topic_record
 from odradek.pipelines.spark.computing.frames import INTERNAL, ORIGIN_FIELDS, REJECTED, quoted, shows_records
 from odradek.pipelines.spark.computing.row_checks import judged
@@ -22,7 +22,9 @@ from odradek.pipelines.spark.computing.rows import Frame, NotCompilable, Rows, a
 from odradek.pipelines.spark.computing.selecting import over_rows, select_rows
 from odradek.pipelines.spark.reading.records import decoded, unfiltered_rows
 from odradek.pipelines.spark.writing.delivery import origin_split
+from odradek.pipelines.spark.writing.group_changes import is_of_current_groups
 from odradek.pipelines.spark.writing.kafka_records import producer_of
+from odradek.pipelines.spark.writing.stored_values import check_of_end
 from odradek.pipelines.spark.writing.transactional_writer import SPLIT
 from odradek.pipelines.sql.functions import may_fail
 from odradek.pipelines.sql.text import parse_expression
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from odradek.pipelines.planning.plan import Flow, Path, Plan, Table
+    from odradek.pipelines.planning.plan import End, Flow, Path, Plan, Table
     from odradek.pipelines.spark.computing.encoding import Encoded
     from odradek.pipelines.spark.computing.rows import TableColumn
     from odradek.pipelines.spark.writing.kafka_records import Producer
@@ -78,6 +80,11 @@ class RowProgram:
         return self.tables[name].read(batch)
 
 
+def rows_of_end(end: End) -> str:
+    """The table with the rows of an end that cannot store all of its input."""
+    return f"__end {end.name}"
+
+
 def records_of_column(frame: DataFrame, column: str) -> DataFrame:
     split = [SPLIT] if SPLIT in frame.columns else []
     each = frame.select(F.explode(quoted(column)).alias("__it"), *split).where("__it is not null")
@@ -115,6 +122,7 @@ class _Builder:
         self._counts: list[Count] = []
         self._must_hold: list[str] = []
         self._groups = Rows({})
+        self._stored: dict[str, Rows] = {}  # what ends write that cannot store all rows, by end
 
     def add_groups(self, rows: Rows) -> None:
         """Keeps the columns of groups, before any of these is removed."""
@@ -144,8 +152,8 @@ class _Builder:
         if found.refused is not None:
             self._refused.append((owner, found.refused))
 
-    def _refuse(self, name: str, place: str, refused: Rows) -> None:
-        self._counts.append(refused_count(name, refused))
+    def _refuse(self, name: str, place: str, refused: Rows, *, is_of_end: bool = False) -> None:
+        self._counts.append(refused_count(name, refused, is_of_end=is_of_end))
         self._refused.append((place, refused))
 
     def finished(self, *, is_of_topic: bool) -> RowProgram:
@@ -159,8 +167,14 @@ class _Builder:
             producer: frame.add(f"__written_{number}", together(*written))
             for number, (producer, written) in enumerate(self._records().items())
         }
-        read = dict.fromkeys(each.input for each in self._flow.ends if not isinstance(each.target, TopicTarget))
-        tables = {name: frame.add_table(f"__table_{name}", self._rows[name.lower()]) for name in read}
+        read = {
+            each.input: self._rows[each.input.lower()]
+            for each in self._flow.ends
+            if not isinstance(each.target, TopicTarget)
+            and (each.name not in self._stored or is_of_current_groups(self._plan, each))
+        }
+        read |= {rows_of_end(each): self._stored[each.name] for each in self._flow.ends if each.name in self._stored}
+        tables = {name: frame.add_table(f"__table_{name}", rows) for name, rows in read.items()}
         if self._flow.mode is OutputMode.UPDATE:
             tables[GROUPS] = frame.add_table(GROUPS, self._groups)
         made = frame.frame
@@ -186,13 +200,26 @@ class _Builder:
                 add(producer_of(pipeline, end.target), encoded)
                 rows = encoded.rows
                 if encoded.refused is not None:
-                    self._refuse(end.name, end.name, encoded.refused)
+                    self._refuse(end.name, end.name, encoded.refused, is_of_end=True)
+            else:
+                rows = self._storable(end, rows)
             if not isinstance(end.target, TableTarget):
                 self._counts.append(Count(Kind.WRITTEN, end.name, rows.count()))
         if pipeline.dead_letters is not None:
             for place, refused in self._refused_once():
                 add(producer_of(pipeline), dead_letter(self._frame, pipeline, place, refused))
         return written
+
+    def _storable(self, end: End, rows: Rows) -> Rows:
+        """The rows that the target of an end can store."""
+        check = check_of_end(self._plan.pipeline, end, self._frame.schema_of(rows))
+        if check is None:
+            return rows
+        found = judged(self._frame, end.name, [check], rows)
+        self._counts += of_end(found.counts)
+        self._refused += [] if found.refused is None else [(end.name, found.refused)]
+        self._stored[end.name] = found.kept
+        return found.kept
 
     def _refused_once(self) -> list[tuple[str, Rows]]:
         """The refused rows by place. A record has one letter at most of a place whose rows are single: all of them are

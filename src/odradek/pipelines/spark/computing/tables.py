@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Source, TopicOrigin
 from odradek.pipelines.planning.plan import CANNOT_COMPUTE, OutputMode, RowSql
-from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing
+from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing, of_end
 from odradek.pipelines.spark.computing.encoding import dead_letter
 from odradek.pipelines.spark.computing.frames import (
     INTERNAL,
@@ -27,13 +27,14 @@ from odradek.pipelines.spark.computing.rows import ALWAYS, Frame, Rows, all_of, 
 from odradek.pipelines.spark.computing.selecting import over_rows, select_rows
 from odradek.pipelines.spark.computing.steps import frame_of, naming
 from odradek.pipelines.spark.reading.records import decoded, unfiltered_rows
+from odradek.pipelines.spark.writing.stored_values import check_of_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from odradek.pipelines.planning.plan import Flow, Plan, Table
+    from odradek.pipelines.planning.plan import End, Flow, Plan, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Tables:
         self._unchecked: dict[str, DataFrame] = {}
         self._checked: dict[str, Checked] = {}
         self._rows: dict[str, DataFrame] = {}
+        self._ends: dict[str, Checked] = {}
 
     def give_decoded(self, name: str, frame: DataFrame) -> None:
         self._decoded[name] = frame
@@ -118,10 +120,13 @@ class Tables:
 
     def letters(self, name: str) -> DataFrame:
         """The dead letters of a table."""
-        checked, pipeline = self.checked(name), self._plan.pipeline
-        encoded = [
-            dead_letter(checked.frame, pipeline, self._plan.table(name).owner.name, each) for each in checked.refused
-        ]
+        return self._letters(self.checked(name), self._plan.table(name).owner.name)
+
+    def letters_of_end(self, end: End) -> DataFrame:
+        return self._letters(self.checked_end(end), end.name)
+
+    def _letters(self, checked: Checked, place: str) -> DataFrame:
+        encoded = [dead_letter(checked.frame, self._plan.pipeline, place, each) for each in checked.refused]
         texts = [[each.records for each in encoded if each.rows.is_many is is_many] for is_many in (False, True)]
         column = checked.frame.add("__letters", together(*texts))
         return records_of_column(checked.frame.frame, column)
@@ -130,6 +135,20 @@ class Tables:
         """The counts that a query observes where it reads a table whose refused rows have no other flow."""
         counts = self.checked(name).counts if name in self._counted else ()
         return [each for each in counts if each.kind is not Kind.READ]
+
+    def checked_end(self, end: End) -> Checked:
+        """The rows in front of an end, some of which its target may not be able to store."""
+        if end.name not in self._ends:
+            frame, rows = as_rows(self.rows(end.input))
+            check = check_of_end(self._plan.pipeline, end, frame.schema_of(rows))
+            found = judged(frame, end.name, [] if check is None else [check], rows)
+            self._ends[end.name] = Checked(frame, found, as_refused(found), of_end(found.counts))
+        return self._ends[end.name]
+
+    def of_end(self, end: End) -> DataFrame:
+        """The rows that an end writes."""
+        checked = self.checked_end(end)
+        return kept_rows(checked, checked.frame.frame) if checked.counts else self.rows(end.input)
 
     def _check(self, table: Table) -> Checked:
         made, refused = table.made_by, list[Rows]()
@@ -152,7 +171,7 @@ class Tables:
             is_topic = bool(refused)
             unread = Count(Kind.REFUSED, table.name, f"count(if({rows.condition}, null, 1))")
             counts = [Count(Kind.READ, table.name, "count(1)"), unread] if is_topic else []
-        refused += [] if found.refused is None else [found.refused]
+        refused += as_refused(found)
         return Checked(frame, found, tuple(refused), (*counts, *found.counts))
 
     def _of_source(self, source: Source) -> DataFrame:
@@ -161,6 +180,10 @@ class Tables:
             _, rows = as_rows(frame)
             frame = frame.withColumn(each.name, F.expr(over_rows(each.expression, rows)))
         return frame
+
+
+def as_refused(found: Judged) -> tuple[Rows, ...]:
+    return () if found.refused is None else (found.refused,)
 
 
 def as_rows(frame: DataFrame) -> tuple[Frame, Rows]:

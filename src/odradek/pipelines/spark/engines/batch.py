@@ -14,8 +14,8 @@ from odradek.pipelines.spark.fan_out import FanOut
 from odradek.pipelines.spark.flow_writes import writes_of
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.reading.sources import Range, read_once
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 from odradek.pipelines.spark.writing.run_takeover import run_of, take_over
+from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

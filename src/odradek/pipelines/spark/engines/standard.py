@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.spark.one_pass.passing import Pass
     from odradek.pipelines.spark.progress import BatchReport
-    from odradek.pipelines.spark.sinks.warehouse import BatchNumber
     from odradek.pipelines.spark.writing.topics import Cluster
+    from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
 MOST_THREADS = 32
 # With processing-time timers Spark always runs another batch, so that such a stream would never catch up.

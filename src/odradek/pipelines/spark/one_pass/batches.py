@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.spark.flow_writes import writes_of
-from odradek.pipelines.spark.sinks.outputs import outputs_of, write_outputs
+from odradek.pipelines.spark.sinks.outputs import outputs_of
 from odradek.pipelines.spark.writing.delivery import transactions_of
-from odradek.pipelines.spark.written_outputs import WrittenOutputs
+from odradek.pipelines.spark.writing.outputs import WrittenOutputs, write_outputs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.spark.one_pass.passing import Pass
-    from odradek.pipelines.spark.sinks.warehouse import BatchNumber
+    from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from odradek.pipelines.definition.model import FilesTarget, TableTarget, TopicTa
 from odradek.pipelines.letters.letter import ID_HEADER
 from odradek.pipelines.spark.reading.record_files import written_records
 from odradek.pipelines.spark.rehearsal.whole import as_objects
-from odradek.pipelines.spark.sinks.batches import database_url
-from odradek.pipelines.spark.sinks.warehouse import reading
+from odradek.pipelines.spark.writing.databases import database_url, reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,8 +24,8 @@ from odradek.pipelines.spark.reading.record_files import add_batch_file, add_rec
 from odradek.pipelines.spark.rehearsal.advancing import add_empty_batch, with_later_clock
 from odradek.pipelines.spark.rehearsal.local_pipeline import FolderCluster
 from odradek.pipelines.spark.sessions.user_code import load_module, load_reference
-from odradek.pipelines.spark.sinks.batches import database_url
-from odradek.pipelines.spark.sinks.warehouse import warehouse
+from odradek.pipelines.spark.writing.databases import database_url
+from odradek.pipelines.spark.writing.warehouse import warehouse
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

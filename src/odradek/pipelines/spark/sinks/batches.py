@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -26,11 +25,8 @@ from odradek.pipelines.spark.change_data import changes_in
 from odradek.pipelines.spark.hidden_columns import has_origin, quoted, visible_columns, without_hidden
 from odradek.pipelines.spark.sessions.failures import PipelineError, message_with_location
 from odradek.pipelines.spark.sessions.user_code import load_reference
-from odradek.pipelines.spark.sinks.change_data import ChangeData
 from odradek.pipelines.spark.sinks.stored_columns import as_stored
-from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
 from odradek.pipelines.spark.sinks.topics import records_of
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber, check_database, parsed_url, shown_url, warehouse
 from odradek.pipelines.spark.views import (
     is_one_group,
     latest_rows,
@@ -39,7 +35,11 @@ from odradek.pipelines.spark.views import (
     view_key,
     view_order,
 )
+from odradek.pipelines.spark.writing.change_data import ChangeData
+from odradek.pipelines.spark.writing.databases import database_url
 from odradek.pipelines.spark.writing.kafka_records import Producer, producer_of
+from odradek.pipelines.spark.writing.table_changes import TableChange
+from odradek.pipelines.spark.writing.warehouse import BatchNumber, warehouse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -188,7 +188,8 @@ def change_of(frame: DataFrame, table: str, key: tuple[str, ...], order_by: str 
     order = None if order_by is None else spelled[order_by.lower()]
     if order is not None:
         flat = flat.withColumn(order, order_value(flat, order))
-    return TableChange(table, flat.schema, rows_of(flat), tuple(spelled[name.lower()] for name in key), order)
+    keys = tuple(spelled[name.lower()] for name in key)
+    return TableChange(table, flat.schema, rows_of(flat), keys, () if order is None else (order,))
 
 
 def change_data_of(frame: DataFrame, table: str, changes: Changes) -> ChangeData:
@@ -204,28 +205,3 @@ def rows_of(frame: DataFrame) -> Iterable[Any]:
     """The rows for the driver: few rows are collected before the transaction starts, many one partition at a time."""
     rows = frame.toLocalIterator(prefetchPartitions=True)
     return chain(list(islice(rows, MOST_COLLECTED_ROWS)), rows)
-
-
-def database_url(pipeline: Pipeline, url: str | None) -> str:
-    """The URL with the path of a SQLite file resolved from the definition's folder."""
-    chosen = url or pipeline.warehouse or f"sqlite:///{pipeline.name}.db"
-    parsed = parsed_url(chosen)
-    if parsed.get_backend_name() != "sqlite" or parsed.database in {None, "", ":memory:"}:
-        return chosen
-    path = posixpath.normpath(pipeline.below(parsed.database or ""))
-    return parsed.set(database=path).render_as_string(hide_password=False)
-
-
-def check_databases(pipeline: Pipeline) -> None:
-    """Checks that every database with tables or views can be reached, and has one URL: the number of a batch is stored
-    in its database, so that the rows for a second URL would count as written."""
-    urls = [each.target.url for each in pipeline.sinks if isinstance(each.target, TableTarget)]
-    wanted = [*urls, *(each.url for each in pipeline.views)]
-    first: dict[str, str] = {}
-    for url in dict.fromkeys(database_url(pipeline, each) for each in wanted):
-        before = first.setdefault(check_database(url), url)
-        if before != url:
-            shown_urls = " and ".join(shown_url(parsed_url(each)) for each in (before, url))
-            raise WarehouseRefused(
-                f"{shown_urls} are one database; write the same URL, so that batches have one number"
-            )

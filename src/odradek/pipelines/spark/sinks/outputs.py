@@ -1,42 +1,29 @@
-"""Writes all outputs of a batch: those that recognize a replayed batch first, then those that would repeat it.
-
-If an output fails, the names of the repeating outputs that are written are stored, and a retry of the batch skips them.
-"""
+"""The outputs of a batch: those that recognize a replayed batch first, then those that would repeat it."""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import LakehouseTarget, TableTarget, TopicTarget
-from odradek.pipelines.spark.sinks.batch_ids import BatchId
 from odradek.pipelines.spark.sinks.batches import write_other_sink, write_tables
 from odradek.pipelines.spark.sinks.lakehouse import write_lakehouse
+from odradek.pipelines.spark.writing.batches import BatchId
 from odradek.pipelines.spark.writing.kafka_records import by_producer, write_to_cluster
+from odradek.pipelines.spark.writing.outputs import Output
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable
 
     from pyspark.sql import DataFrame
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.spark.sinks.batches import RowsByName
-    from odradek.pipelines.spark.sinks.warehouse import BatchNumber
     from odradek.pipelines.spark.writing.delivery import Transactions
     from odradek.pipelines.spark.writing.kafka_records import Producer
-    from odradek.pipelines.spark.written_outputs import WrittenOutputs
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One output of a batch, written by one call."""
-
-    name: str  # the same in a retry
-    write: Callable[[], None]
-    is_repeating: bool  # a replayed batch would be written again
+    from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
 
 def outputs_of(
@@ -70,21 +57,3 @@ def outputs_of(
         write = functools.partial(write_records, producer, frames)
         found.append(Output(f"topics {producer.name}", write, is_repeating=transactions is None))
     return sorted(found, key=lambda each: each.is_repeating)
-
-
-def write_outputs(outputs: Sequence[Output], batch: BatchNumber | None, stored: WrittenOutputs | None) -> None:
-    """Writes the outputs in their order, except those that an earlier attempt at this batch has written."""
-    written = set() if stored is None or batch is None else set(stored.of(batch))
-    is_retry = bool(written)
-    try:
-        for each in outputs:
-            if each.name not in written:
-                each.write()
-                if each.is_repeating:
-                    written.add(each.name)
-    except BaseException:
-        if stored is not None and batch is not None:
-            stored.store(batch, written)
-        raise
-    if is_retry and stored is not None:
-        stored.clear()

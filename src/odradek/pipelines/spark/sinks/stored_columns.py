@@ -8,8 +8,8 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.hidden_columns import quoted
-from odradek.pipelines.spark.sinks.table_changes import WarehouseRefused
 from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS
+from odradek.pipelines.spark.writing.databases import WarehouseRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

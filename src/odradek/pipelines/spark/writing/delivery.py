@@ -23,7 +23,6 @@ from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.spark.computing.frames import ORIGIN
 from odradek.pipelines.spark.sessions.failures import PipelineError
-from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
 from odradek.pipelines.spark.writing.kafka_records import producer_of
 from odradek.pipelines.spark.writing.transaction_check import producers_of
 from odradek.pipelines.spark.writing.transactional_writer import (
@@ -35,6 +34,7 @@ from odradek.pipelines.spark.writing.transactional_writer import (
     refuse_replaced,
     write_split,
 )
+from odradek.pipelines.spark.writing.warehouse import RunReplaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.spark.sinks.warehouse import BatchNumber
     from odradek.pipelines.spark.writing.kafka_records import Producer
+    from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
 SPLITS = 4  # partitions of the marks topic if this process creates it; one that exists keeps its number
 LOOK_S = 10.0

@@ -17,12 +17,11 @@ from confluent_kafka import KafkaException
 from odradek.pipelines.definition.model import Source, TableTarget, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.operations import PythonFunction
 from odradek.pipelines.definition.vocabulary import Delivery
-from odradek.pipelines.spark.sinks.batches import database_url
-from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber, warehouse
+from odradek.pipelines.spark.writing.databases import database_url
 from odradek.pipelines.spark.writing.delivery import FlowWrites, SplitsUnknown, assignment_of, group_of, splits_of
 from odradek.pipelines.spark.writing.transaction_check import producers_of
 from odradek.pipelines.spark.writing.transactional_writer import DeliveryFailed, TakenOver, claim_split, last_mark
+from odradek.pipelines.spark.writing.warehouse import BatchNumber, RunReplaced, warehouse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from odradek.pipelines.spark.sinks.warehouse import BATCH_TABLE, connect, database_errors
+from odradek.pipelines.spark.writing.databases import connect, database_errors
+from odradek.pipelines.spark.writing.warehouse import BATCH_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

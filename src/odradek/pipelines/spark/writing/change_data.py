@@ -6,6 +6,7 @@ decided by its sequence and by what is stored, never by the batch that it arrive
 - Current state: a change counts unless the table, or the table of deletions, has a greater sequence for its key.
 - History: every sequence of a key is a row of the table or of the table of deletions. A row is valid until the next
   greater one of either. A sequence is replaced, and never removed, so that no valid period grows again.
+- Of changes with one sequence, a deletion counts, and of others the one with the greatest other columns.
 """
 
 from __future__ import annotations
@@ -16,19 +17,22 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.change_data import HISTORY_COLUMNS, IS_DELETED
-from odradek.pipelines.spark.sinks.column_values import column_type
-from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused, apply_change
+from odradek.pipelines.spark.writing.databases import WarehouseRefused
+from odradek.pipelines.spark.writing.stored_values import columns_of
+from odradek.pipelines.spark.writing.table_changes import TableChange, apply_change, comes_after, in_order_of_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import timedelta
 
+    from pyspark.sql import DataFrame
     from sqlalchemy.engine import Connection
 
-VALID_FROM, VALID_TO, IS_CURRENT = HISTORY_COLUMNS
+IS_DELETED = "odradek_is_deleted"
+HISTORY_COLUMNS = VALID_FROM, VALID_TO, IS_CURRENT = ("valid_from", "valid_to", "is_current")
 DELETIONS = "odradek_deletions_"  # before the name of the table
 DELETED_AT = "odradek_deleted_at"  # when a deletion was applied, by the clock of this machine
 ARRIVING = "odradek_arriving"
@@ -37,7 +41,7 @@ LONGEST_NAME = 63  # of PostgreSQL
 
 @dataclass(frozen=True, slots=True)
 class ChangeData:
-    """Changes of a table in the order of their arrival; the last column of a row says whether it is a deletion."""
+    """Changes of a table; the last column of a row says whether it is a deletion."""
 
     table: str
     schema: T.StructType  # of the changes, with the column IS_DELETED at the end
@@ -46,6 +50,7 @@ class ChangeData:
     sequence: str
     keeps_history: bool = False
     remember: timedelta | None = None  # how long deletions are kept; None: for ever
+    ties: tuple[str, ...] | None = None  # columns that decide between changes of one sequence; None: the last to arrive
 
     @property
     def names(self) -> list[str]:
@@ -56,6 +61,18 @@ class ChangeData:
     def identity(self) -> tuple[str, ...]:
         """The columns that tell changes from each other that are both kept."""
         return (*self.key, self.sequence) if self.keeps_history else self.key
+
+    @property
+    def order_by(self) -> tuple[str, ...]:
+        """The columns by which one of the changes with an identity is chosen."""
+        ties = () if self.ties is None else (IS_DELETED, *self.ties)
+        return ties if self.keeps_history else (self.sequence, *ties)
+
+
+def with_deletions(frame: DataFrame, deletes: str | None) -> DataFrame:
+    """The changes of a batch, each with the mark whether it is a deletion."""
+    is_deleted = F.lit(False) if deletes is None else F.coalesce(F.expr(deletes), F.lit(False))
+    return frame.withColumn(IS_DELETED, is_deleted)
 
 
 def is_internal(table: str) -> bool:
@@ -86,18 +103,14 @@ def deletion_columns(change: ChangeData) -> list[sa.Column[Any]]:
     return [*columns_of(fields, change.identity), at]
 
 
-def columns_of(fields: Iterable[T.StructField], key: tuple[str, ...]) -> list[sa.Column[Any]]:
-    return [sa.Column(each.name, column_type(each.dataType), primary_key=each.name in key) for each in fields]
-
-
 def apply_change_data(connection: Connection, table: sa.Table, deletions: sa.Table, change: ChangeData) -> None:
     columns = columns_of(change.schema.fields, change.identity)
     staged = sa.Table(ARRIVING, sa.MetaData(), *columns, prefixes=["TEMPORARY"])
     staged.create(connection, checkfirst=False)
-    order_by = None if change.keeps_history else change.sequence
-    rows = TableChange(change.table, change.schema, with_sequence(change), change.identity, order_by)
+    rows = TableChange(change.table, change.schema, with_sequence(change), change.identity, change.order_by)
     apply_change(connection, staged, rows)
     applying = Applying(connection, table, deletions, staged, change)
+    applying.discard_outdated()
     if change.keeps_history:
         applying.apply_history()
     else:
@@ -127,11 +140,20 @@ class Applying:
     staged: sa.Table
     change: ChangeData
 
-    def apply_current(self) -> None:
-        sequence = self.change.sequence
+    def discard_outdated(self) -> None:
+        """Removes staged changes that do not count: of what is stored, another one of their identity comes after."""
+        sequence, ties = self.change.sequence, self.change.ties
         for kept in (self.table, self.deletions):
-            newer = sa.exists().where(self._same_key(kept), self._after(kept.c[sequence], self.staged.c[sequence]))
-            self._run(self.staged.delete().where(newer))
+            found = [] if self.change.keeps_history else [self._after(kept.c[sequence], self.staged.c[sequence])]
+            if ties is not None:
+                is_row = self.staged.c[IS_DELETED].is_(sa.false())
+                is_same = sa.and_(kept.c[sequence] == self.staged.c[sequence], is_row)
+                greater = comes_after(kept.c, self.staged.c, ties, self.connection.dialect.name)
+                found.append(is_same if kept is self.deletions else sa.and_(is_same, greater))
+            if found:
+                self._run(self.staged.delete().where(sa.exists().where(self._same_key(kept), sa.or_(*found))))
+
+    def apply_current(self) -> None:
         for kept in (self.table, self.deletions):
             self._run(kept.delete().where(self._is_staged(kept, self.change.key)))
         self._insert({})
@@ -203,6 +225,4 @@ class Applying:
         return self._ordered(one) > self._ordered(other)
 
     def _ordered(self, column: Any) -> Any:
-        """The column as Spark orders it: text by its bytes, whatever the collation of the database."""
-        is_text = self.connection.dialect.name == "postgresql" and isinstance(column.type, sa.String)
-        return column.collate("C") if is_text else column
+        return in_order_of_spark(column, self.connection.dialect.name)

@@ -1,0 +1,190 @@
+"""The frames of each end of a batch: all tables of a database in one transaction, files, Spark's sinks, functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Self
+
+from pyspark.errors import PySparkException
+
+from odradek.pipelines.definition.model import ConsoleTarget, FilesTarget, PythonTarget, SparkTarget, TableTarget
+from odradek.pipelines.planning.plan import EndMode
+from odradek.pipelines.spark.computing.frames import column, shows_records, visible_names, without_internal
+from odradek.pipelines.spark.sessions.failures import PipelineError, message_with_location
+from odradek.pipelines.spark.sessions.user_code import load_reference
+from odradek.pipelines.spark.writing.change_data import IS_DELETED, ChangeData, with_deletions
+from odradek.pipelines.spark.writing.databases import database_url
+from odradek.pipelines.spark.writing.group_changes import (
+    is_of_current_groups,
+    keys_of_groups,
+    lost_keys,
+    may_lose_rows,
+)
+from odradek.pipelines.spark.writing.latest_rows import latest, whole_order
+from odradek.pipelines.spark.writing.stored_values import as_stored, dialect_of, unstorable
+from odradek.pipelines.spark.writing.table_changes import TableChange
+from odradek.pipelines.spark.writing.warehouse import warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import DataFrame
+
+    from odradek.pipelines.definition.model import Changes, Pipeline
+    from odradek.pipelines.planning.plan import End, Flow, Plan
+    from odradek.pipelines.spark.computing.batch_rows import RowsByName
+    from odradek.pipelines.spark.writing.warehouse import BatchNumber
+
+MOST_COLLECTED_ROWS = 10_000
+
+
+class BatchId(int):
+    """The number of a batch for functions of the user. Numbers start over with a new checkpoint, after a reset and in
+    each run over all records.
+
+    `checkpoint` is different then: a batch is the same only if both are equal."""
+
+    checkpoint: str
+
+    def __new__(cls, number: int, checkpoint: str) -> Self:
+        made = super().__new__(cls, number)
+        made.checkpoint = checkpoint
+        return made
+
+    def __reduce__(self) -> tuple[type[Self], tuple[int, str]]:
+        return type(self), (int(self), self.checkpoint)
+
+
+def shown_names(frame: DataFrame, end: End) -> list[str]:
+    """The columns that an end writes: those of the rows, and those of the record that its definition names."""
+    names = visible_names(frame.columns, shows_records=shows_records(frame))
+    by_folder = end.target.partition_by if isinstance(end.target, FilesTarget) else ()
+    named = _spelled(frame, (*end.key, *end.order_by, *by_folder))
+    return list(dict.fromkeys((*names, *named)))
+
+
+def shown(frame: DataFrame, end: End) -> DataFrame:
+    return frame.select(*map(column, shown_names(frame, end)))
+
+
+def write_rows(pipeline: Pipeline, end: End, tables: RowsByName, number: int) -> None:
+    """Writes to an end that is neither a topic nor a table."""
+    target, frame = end.target, tables.of_end(end)
+    if isinstance(target, SparkTarget):
+        shown(frame, end).write.format(target.format).options(**target.options).mode("append").save()
+    elif isinstance(target, FilesTarget):
+        writer = shown(frame, end).write.format(str(target.format)).options(**target.options).mode("append")
+        writer.partitionBy(*target.partition_by).save(pipeline.below(target.path))
+    elif isinstance(target, ConsoleTarget):
+        print(f"-- {end.name}, batch {number}")
+        print_rows(shown(frame, end))
+    elif isinstance(target, PythonTarget):
+        call_function(end, target, frame, pipeline, number)
+
+
+def print_rows(frame: DataFrame) -> None:
+    """Prints the first rows. All are computed, because Spark fails a stateful batch that is not read to its end."""
+    frame.persist()
+    try:
+        frame.count()
+        frame.show(truncate=False)
+    finally:
+        frame.unpersist()
+
+
+def call_function(end: End, target: PythonTarget, frame: DataFrame, pipeline: Pipeline, number: int) -> None:
+    function = load_reference(target.function, pipeline.directory)
+    try:
+        function(without_internal(frame), number)
+    except PySparkException:
+        raise
+    except Exception as error:
+        raise PipelineError(f"{end.place}: sink '{end.name}': {message_with_location(error)}") from error
+
+
+def write_tables(plan: Plan, flow: Flow, tables: RowsByName, stamp: BatchNumber | None, written: Counter[str]) -> None:
+    """Writes the tables of each database in one transaction. Adds the number of their rows to `written`, by end, if the
+    batch was not written before."""
+    changes: dict[str, list[TableChange | ChangeData]] = {}
+    rows: dict[str, Counter[str]] = {}  # by database
+    for end in flow.ends:
+        if isinstance(end.target, TableTarget):
+            url = database_url(plan.pipeline, end.target.url)
+            change = change_of(plan, flow, end, end.target, tables)
+            counts = rows.setdefault(url, Counter())
+            changes.setdefault(url, []).append(replace(change, rows=counted(change.rows, end.name, counts)))
+    for url, found in changes.items():
+        if warehouse(url).write(stamp, found):
+            written.update(rows[url])
+
+
+def counted(rows: Iterable[Any], name: str, counts: Counter[str]) -> Iterator[Any]:
+    for row in rows:
+        counts[name] += 1
+        yield row
+
+
+def change_of(plan: Plan, flow: Flow, end: End, target: TableTarget, tables: RowsByName) -> TableChange | ChangeData:
+    """What a batch changes in a table."""
+    dialect = dialect_of(plan.pipeline, target)
+    frame = tables.of_end(end)
+    if end.mode is EndMode.CHANGES and target.changes is not None:
+        return change_data_of(frame, end, target.table, target.changes, dialect)
+    stored, schema = as_stored(frame, shown_names(frame, end), dialect)
+    if end.mode is not EndMode.KEYED:
+        return TableChange(target.table, schema, rows_of(without_internal(stored)))
+    key, order_by = _spelled(frame, end.key), _spelled(frame, end.order_by)
+    rows = without_internal(latest(stored, key, order_by))
+    if is_of_current_groups(plan, end):
+        lost = rows_of(lost_groups(plan, flow, end, tables, rows, dialect))
+        return TableChange(target.table, schema, rows_of(rows), key, (), lost, is_whole=not key)
+    order = whole_order(schema.names, key, order_by) if order_by else ()
+    return TableChange(target.table, schema, rows_of(rows), key, order)
+
+
+def lost_groups(
+    plan: Plan, flow: Flow, end: End, tables: RowsByName, rows: DataFrame, dialect: str
+) -> DataFrame | None:
+    """The keys of groups of the batch that are not among the rows; of one group of all rows the empty key."""
+    if not may_lose_rows(plan, end):
+        given = tables.rows(end.input)
+        check = unstorable(replace(end, key=()), given.schema, dialect)
+        if check is None:
+            return None
+        refused, _ = as_stored(given.where(f"not ({check.condition})"), _spelled(given, end.key), dialect)
+        return without_internal(refused).dropna("any")
+    groups = tables.groups(flow)
+    if groups is None:
+        return None
+    if not end.key:
+        return groups.select().limit(1)
+    keys = keys_of_groups(plan, end, groups)
+    stored, _ = as_stored(keys, keys.columns, dialect)
+    return lost_keys(stored, rows)
+
+
+def change_data_of(frame: DataFrame, end: End, table: str, changes: Changes, dialect: str) -> ChangeData:
+    key, (sequence,) = _spelled(frame, changes.key), _spelled(frame, (changes.sequence,))
+    names = shown_names(frame, end)
+    stored, schema = as_stored(with_deletions(frame, changes.deletes), [*names, IS_DELETED], dialect)
+    remember = None if changes.remember is None else timedelta(milliseconds=changes.remember.milliseconds)
+    ties = whole_order(schema.names[:-1], (*key, sequence), ())
+    made = ChangeData(table, schema, (), key, sequence, changes.keeps_history, remember, ties)
+    return replace(made, rows=rows_of(latest(stored, made.identity, made.order_by)))
+
+
+def rows_of(frame: DataFrame | None) -> Iterable[Any]:
+    """The rows for the driver: few rows are collected before the transaction starts, many one partition at a time."""
+    if frame is None:
+        return ()
+    rows = frame.toLocalIterator(prefetchPartitions=True)
+    return chain(list(islice(rows, MOST_COLLECTED_ROWS)), rows)
+
+
+def _spelled(frame: DataFrame, names: Iterable[str]) -> tuple[str, ...]:
+    """The names as the frame spells them."""
+    spelled = {each.lower(): each for each in frame.columns}
+    return tuple(spelled[each.lower()] for each in names)

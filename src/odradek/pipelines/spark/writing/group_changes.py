@@ -1,0 +1,88 @@
+"""What a batch of current groups changes in a table: the groups whose rows are not written any more are deleted.
+
+A batch of the table of groups has all groups that changed. The steps behind it may remove rows, such as those that do
+not meet HAVING, and carry the group columns unchanged to the key of the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from odradek.pipelines.definition.vocabulary import Otherwise
+from odradek.pipelines.planning.paths import path_of
+from odradek.pipelines.planning.plan import EndMode, RowSql
+from odradek.pipelines.spark.computing.frames import column, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from odradek.pipelines.planning.plan import End, Plan, Table
+
+REFUSING = frozenset({Otherwise.DROP, Otherwise.QUARANTINE})
+
+
+def is_of_current_groups(plan: Plan, end: End) -> bool:
+    """Whether an end has a row for each group as it is, before it is final."""
+    return plan.path(end.input).can_change and end.mode is EndMode.KEYED
+
+
+def table_of_groups(plan: Plan, end: End) -> str:
+    name = plan.path(end.input).grouped_by
+    assert name is not None
+    return name
+
+
+def may_lose_rows(plan: Plan, end: End) -> bool:
+    """Whether a group of a batch may have no row at the end, by what is between them."""
+    groups = plan.table(table_of_groups(plan, end))
+    return _removes(groups) or any(not _is_select_of_all(each) or _removes(each) for each in _between(plan, end))
+
+
+def keys_of_groups(plan: Plan, end: End, groups: DataFrame) -> DataFrame:
+    """The keys of all groups of a batch, under the names that they have at the end."""
+    columns = _key_columns(plan, end)
+    return groups.select(*(_read(groups, columns[name.lower()]).alias(name) for name in end.key)).distinct()
+
+
+def lost_keys(groups: DataFrame, rows: DataFrame) -> DataFrame:
+    """The keys that no row has. A key with a null is in no table."""
+    kept = groups.dropna("any")
+    return kept.join(rows.select(*map(column, kept.columns)), kept.columns, "left_anti")
+
+
+def _between(plan: Plan, end: End) -> list[Table]:
+    """The tables between that of the groups and the end, which all read its rows."""
+    before = set(plan.upstream(table_of_groups(plan, end)))
+    return [plan.table(name) for name in plan.upstream(end.input) if name not in before and plan.is_stream(name)]
+
+
+def _removes(table: Table) -> bool:
+    return any(each.otherwise in REFUSING for each in table.checks)
+
+
+def _is_select_of_all(table: Table) -> bool:
+    made = table.made_by
+    return isinstance(made, RowSql) and made.query.where is None and not made.makes_several and not made.shape.tables
+
+
+def _key_columns(plan: Plan, end: End) -> dict[str, str]:
+    """The column of the table of groups, or the field of a window, that each key column is."""
+    groups = plan.table(table_of_groups(plan, end))
+    columns = [name for names in groups.path.groups or () for name in names]
+    apart = replace(groups, path=replace(groups.path, groups=tuple((name,) for name in columns)))
+    known = {apart.name: apart}
+    for table in _between(plan, end):
+        inputs = [known.get(name) or plan.table(name) for name in table.inputs]
+        known[table.name] = replace(table, path=path_of(table, inputs))
+    outputs = known[plan.table(end.input).name].path.groups or ()
+    return {name.lower(): found for found, names in zip(columns, outputs, strict=True) for name in names}
+
+
+def _read(groups: DataFrame, name: str) -> Column:
+    if name.lower() in {each.lower() for each in groups.columns}:
+        return column(name)
+    struct, field = name.rsplit(".", 1)
+    return F.col(f"{quoted(struct)}.{quoted(field)}")
