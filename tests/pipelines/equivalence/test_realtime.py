@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from odradek.pipelines.spark.progress import BatchReport
+    from odradek.pipelines.spark.computing.counts import BatchReport
     from odradek.testing import RunningBroker
     from tests.pipelines.equivalence.cases import Case
 

@@ -16,7 +16,7 @@ from odradek.pipelines.operating.drawing import draw, flow_cells
 from odradek.pipelines.operating.figures import clock_text, count_text, duration_text, figures_line, rate_text
 from odradek.pipelines.operating.metrics import MetricsServer, metrics_text
 from odradek.pipelines.operating.status import ExpectationStatus, FlowStatus, PipelineStatus, State
-from odradek.pipelines.spark.progress import BatchReport
+from odradek.pipelines.spark.computing.counts import BatchReport
 
 FLOWS = (
     FlowStatus(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import textwrap
 import time
 import uuid
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
-from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.definition.loading import Way, load_yaml, way
+from odradek.pipelines.spark.engines import batch_planned, standard_planned
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.rehearsal.local_pipeline import plan_again
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.clients.wire.connection import Connection
 from tests.clients.wire.waiting import await_topic
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from odradek.pipelines.definition.model import Pipeline, Start
-    from odradek.pipelines.spark.progress import BatchReport
+    from odradek.pipelines.spark.computing.counts import BatchReport
 
 PATIENCE_S = 60.0  # for a response of a broker
 WAIT_S = 300.0  # a limit for a busy machine, not the expected time
@@ -110,7 +113,7 @@ class Stage:
         head = f"pipeline: {name}\nbootstrap_servers: {self.bootstrap_servers}\ncheckpoints: checkpoints\n"
         body = textwrap.dedent(text).replace("@", f"{self.prefix}-")
         file.write_text(head + body)
-        definition = load_yaml(str(file), {})
+        definition = load_yaml(str(file), os.environ)
         assert definition.is_sound, definition.problems
         assert definition.pipeline is not None
         return definition.pipeline
@@ -120,12 +123,18 @@ class Stage:
     ) -> list[BatchReport]:
         """Runs on the standard engine until all existing records are processed."""
         reports: list[BatchReport] = []
-        engine = StandardEngine(self.spark, pipeline, prepare_topics(pipeline), reports.append, starts)
-        catch_up(engine, wait_s)
+        cluster = prepare_topics(pipeline)
+        if way(os.environ) is Way.NEW:
+            plan = plan_again(pipeline)
+            catch_up(standard_planned.StandardEngine(self.spark, plan, cluster, reports.append, starts), wait_s)
+        else:
+            catch_up(StandardEngine(self.spark, pipeline, cluster, reports.append, starts), wait_s)
         return reports
 
     def run_once(self, pipeline: Pipeline) -> BatchReport:
         """Runs on the batch engine."""
+        if way(os.environ) is Way.NEW:
+            return batch_planned.run_batch(self.spark, plan_again(pipeline), prepare_topics(pipeline))
         return run_batch(self.spark, pipeline, prepare_topics(pipeline))
 
 
@@ -135,7 +144,7 @@ def await_partitions(bootstrap_servers: str, topic: str, partitions: int) -> Non
         await_topic(connection, topic, partitions)
 
 
-def catch_up(engine: StandardEngine, wait_s: float = WAIT_S) -> None:
+def catch_up(engine: StandardEngine | standard_planned.StandardEngine, wait_s: float = WAIT_S) -> None:
     """Waits until all existing records are processed."""
     running = engine.start(until_caught_up=True)
     give_up_at = time.monotonic() + wait_s

@@ -15,7 +15,7 @@ from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import WAIT_S, Stage, renamed
 
 if TYPE_CHECKING:
-    from odradek.pipelines.spark.progress import BatchReport
+    from odradek.pipelines.spark.computing.counts import BatchReport
 
 pytestmark = pytest.mark.spark
 

@@ -33,7 +33,7 @@ from tests.pipelines.spark.stage import PATIENCE_S, await_partitions, renamed
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.spark.progress import BatchReport
+    from odradek.pipelines.spark.computing.counts import BatchReport
     from tests.pipelines.spark.stage import Stage
 
 pytestmark = pytest.mark.spark

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.pipelines.definition.model import Pipeline, Sink, View
+    from odradek.pipelines.spark.computing.counts import BatchReport
     from odradek.pipelines.spark.launching import RunCallbacks, RunOptions
-    from odradek.pipelines.spark.progress import BatchReport
 
 
 @command(

@@ -11,7 +11,7 @@ import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
@@ -72,6 +72,12 @@ class OffsetEntry:
     ambiguous: tuple[str, ...] = ()  # topics of which two sources have different offsets
 
 
+class Recorded(Protocol):
+    """Fingerprints that can be stored."""
+
+    def as_object(self) -> dict[str, Any]: ...
+
+
 class Checkpoints:
     """The files that a pipeline keeps between its runs; `files` are those of a folder that is not local."""
 
@@ -99,8 +105,8 @@ class Checkpoints:
         """Names of the flows that have started; if the folder is not local, of those in the stored fingerprints."""
         if self.is_local:
             return {each.flow for each in self.flows()}
-        known = self.definition()
-        return set() if known is None else {flow for flow in known.flows if self.files.has(f"{flow}/offsets")}
+        known = self.recorded()
+        return set() if known is None else {flow for flow in known["flows"] if self.files.has(f"{flow}/offsets")}
 
     def entry_of(self, flow: str, batch: int) -> OffsetEntry | None:
         """The end offsets of a batch; None if Spark has deleted them."""
@@ -111,11 +117,16 @@ class Checkpoints:
         texts = [each.read_text("utf-8", "replace") for each in (self.flow_folder(flow) / "sources").glob("*/0")]
         return merged(text[text.find("{") :] for text in texts)  # the version is before the offsets
 
-    def definition(self) -> Fingerprints | None:
+    def recorded(self) -> dict[str, Any] | None:
+        """The stored fingerprints, of any version."""
         found = self.files.read(DEFINITION)
-        return None if found is None else Fingerprints.of_object(json.loads(found))
+        return None if found is None else json.loads(found)
 
-    def store_definition(self, fingerprints: Fingerprints) -> None:
+    def definition(self) -> Fingerprints | None:
+        found = self.recorded()
+        return None if found is None else Fingerprints.of_object(found)
+
+    def store_definition(self, fingerprints: Recorded) -> None:
         self.files.replace(DEFINITION, json.dumps(fingerprints.as_object(), indent=1))
 
     def starts(self) -> dict[str, Start]:

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException
 from odradek.conventions.client_properties import UntranslatableSetting
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import TopicOrigin
+from odradek.pipelines.operating import fingerprints_planned as planned
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.checkpoints import LOCK, Checkpoints
 from odradek.pipelines.operating.fingerprints import (
@@ -26,11 +27,12 @@ from odradek.pipelines.spark.sessions.session import defaults_for
 from odradek.pipelines.spark.writing.topics import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from odradek.pipelines.definition.model import Pipeline, Start
-    from odradek.pipelines.operating.fingerprints import Change, Fingerprints
+    from odradek.pipelines.operating.fingerprints import Fingerprints
     from odradek.pipelines.operating.small_files import SmallFiles
+    from odradek.pipelines.planning.plan import Plan
 
 
 class CheckpointTaken(PipelineError):
@@ -79,11 +81,15 @@ def continuing(
     say: Callable[[str], None],
     files: SmallFiles | None = None,  # of checkpoints that are not on a local disk
     on_lost: Callable[[CheckpointTaken], None] = lambda _error: None,
+    plan: Plan | None = None,  # of a pipeline that runs by its plan
 ) -> Iterator[dict[str, Start]]:
     """Yields the starts set by a reset, by flow; raises CheckpointRefused if the checkpoint is incompatible."""
     checkpoints = Checkpoints(pipeline, files)
     with exclusive_access(checkpoints, pipeline.name, on_lost):
-        accept(pipeline, checkpoints, cluster, say)
+        if plan is None:
+            accept(pipeline, checkpoints, cluster, say)
+        else:
+            accept_plan(plan, checkpoints, cluster, say)
         checkpoints.drop_used_starts()
         try:
             yield checkpoints.starts()
@@ -104,12 +110,36 @@ def accept(pipeline: Pipeline, checkpoints: Checkpoints, cluster: Cluster, say: 
         changes = find_changes(before, now, begun)
         if changes:
             raise CheckpointRefused(refusal(pipeline, checkpoints, changes))
-        report_flow_changes(before, now, begun, checkpoints.starts(), say)
+        report_flow_changes(before.flows, now.flows, begun, checkpoints.starts(), say)
     checkpoints.store_definition(merge(before, now))
 
 
+def accept_plan(plan: Plan, checkpoints: Checkpoints, cluster: Cluster, say: Callable[[str], None]) -> None:
+    """Checks a plan against the checkpoint's fingerprints, and stores its own."""
+    pipeline, found, begun = plan.pipeline, checkpoints.recorded(), checkpoints.begun()
+    before = None if found is None else planned.Fingerprints.of_object(found)
+    defaults = defaults_for(pipeline.master, pipeline.spark)
+    now = planned.fingerprints(plan, defaults, clusters_of(pipeline, cluster))
+    if found is not None and before is None and begun:
+        raise CheckpointRefused(other_version(pipeline, checkpoints))
+    if before is not None:
+        if begun and before.pipeline != pipeline.name:
+            raise CheckpointRefused(other_owner(pipeline, checkpoints, before.pipeline))
+        changes = planned.find_changes(before, now, begun)
+        if changes:
+            raise CheckpointRefused(refusal(pipeline, checkpoints, changes))
+        report_flow_changes(before.flows, now.flows, begun, checkpoints.starts(), say)
+    checkpoints.store_definition(planned.merge(before, now))
+
+
 def fingerprints_of(pipeline: Pipeline, cluster: Cluster) -> Fingerprints:
-    """The fingerprints of a pipeline; clusters are identified by id, because their addresses may change."""
+    """The fingerprints of a pipeline."""
+    defaults = defaults_for(pipeline.master, pipeline.spark)
+    return Reader(pipeline, build_graph(pipeline), defaults, clusters_of(pipeline, cluster)).read()
+
+
+def clusters_of(pipeline: Pipeline, cluster: Cluster) -> dict[str, str]:
+    """The id of each cluster by its bootstrap servers, which may change."""
     clusters = {} if cluster.id is None else {pipeline.bootstrap_servers: cluster.id}
     for source in pipeline.sources:
         origin = source.origin
@@ -117,8 +147,7 @@ def fingerprints_of(pipeline: Pipeline, cluster: Cluster) -> Fingerprints:
             servers = origin.bootstrap_servers
             if servers not in {*clusters, pipeline.bootstrap_servers}:
                 clusters[servers] = cluster_id(servers, {**pipeline.kafka, **origin.kafka})
-    defaults = defaults_for(pipeline.master, pipeline.spark)
-    return Reader(pipeline, build_graph(pipeline), defaults, clusters).read()
+    return clusters
 
 
 def cluster_id(servers: str, settings: Mapping[str, str]) -> str:
@@ -130,14 +159,16 @@ def cluster_id(servers: str, settings: Mapping[str, str]) -> str:
 
 
 def report_flow_changes(
-    before: Fingerprints, now: Fingerprints, begun: set[str], starts: Mapping[str, Start], say: Callable[[str], None]
-) -> None:
+    before: Collection[str], now: Collection[str], begun: set[str], starts: Mapping[str, Start],
+    say: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Names the flows that were added or removed."""
     if not begun:
         return
-    for name in now.flows.keys() - before.flows.keys():
+    for name in set(now) - set(before):
         where = "at the position set by the reset" if name in starts else "where its sources start"
         say(f"flow {name} is new: it starts {where}")
-    for name in (before.flows.keys() - now.flows.keys()) & begun:
+    for name in (set(before) - set(now)) & begun:
         say(f"flow {name} was removed from the definition; its checkpoint is kept")
 
 
@@ -157,7 +188,7 @@ def other_version(pipeline: Pipeline, checkpoints: Checkpoints) -> str:
     )
 
 
-def refusal(pipeline: Pipeline, checkpoints: Checkpoints, changes: list[Change]) -> str:
+def refusal(pipeline: Pipeline, checkpoints: Checkpoints, changes: Sequence[object]) -> str:
     return (
         f"the definition of {pipeline.name} is not compatible with its checkpoint in {checkpoints.place}: "
         f"{'; '.join(map(str, changes))}. Undo the change; or clear the checkpoint with `odradek pipeline reset "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -20,23 +19,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from odradek.pipelines.definition.model import Expectation, Step
+    from odradek.pipelines.spark.computing.counts import Violations
 
 
 class ExpectationFailed(PipelineError):
     """Rows do not meet an expectation with `otherwise: fail`."""
 
     healing = Healing.NEVER
-
-
-@dataclass(frozen=True, slots=True)
-class Violations:
-    """The number of rows of a step that did not meet an expectation, and of those that were checked."""
-
-    step: str
-    expectation: str
-    otherwise: Otherwise
-    rows: int
-    checked: int = 0
 
 
 @contextmanager

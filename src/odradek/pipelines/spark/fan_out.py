@@ -15,9 +15,9 @@ from odradek.pipelines.definition.model import TableTarget
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.spark.compiling import Tables
+from odradek.pipelines.spark.computing.counts import BatchReport, Violations
 from odradek.pipelines.spark.dead_letters import dead_letters
 from odradek.pipelines.spark.expectations import (
-    Violations,
     fail_on,
     quarantined,
     violation_counts,
@@ -25,7 +25,6 @@ from odradek.pipelines.spark.expectations import (
 from odradek.pipelines.spark.flow_writes import writes_of
 from odradek.pipelines.spark.hidden_columns import REJECTED
 from odradek.pipelines.spark.observed_counts import written_name
-from odradek.pipelines.spark.progress import BatchReport
 from odradek.pipelines.spark.reading.records import decoded, rejects_of
 from odradek.pipelines.spark.reading.sources import is_topic
 from odradek.pipelines.spark.reading.table_copies import BatchSources

@@ -10,16 +10,18 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from odradek.pipelines.definition.loading import Way, way
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.operating.checkpoints import Checkpoints, checkpoint_folder
 from odradek.pipelines.operating.events import runs
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW
 from odradek.pipelines.spark.continuing import accept, continuing
+from odradek.pipelines.spark.engines import batch_planned, realtime_planned, standard_planned
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.progress import ProgressWatch
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine
@@ -28,6 +30,7 @@ from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
 from odradek.pipelines.spark.function_steps import with_analysed_functions
 from odradek.pipelines.spark.lakehouse_settings import lakehouse_settings
 from odradek.pipelines.spark.reading.sources import source_at
+from odradek.pipelines.spark.rehearsal.local_pipeline import plan_again
 from odradek.pipelines.spark.sessions.failures import PipelineError, SparkProcessEnded, plain_message
 from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.sessions.session import start_session
@@ -42,8 +45,9 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline, Start
     from odradek.pipelines.operating.events import Event
+    from odradek.pipelines.planning.plan import Plan
+    from odradek.pipelines.spark.computing.counts import BatchReport
     from odradek.pipelines.spark.engines.running import Running
-    from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.reading.sources import Range
     from odradek.pipelines.spark.writing.topics import Cluster
 
@@ -75,23 +79,26 @@ def run_pipeline(
     """Runs the pipeline until it ends or is stopped, in a new Spark session."""
     check_databases(pipeline)
     cluster = check_topics(pipeline)
+    run = run_of_way(pipeline, cluster)
     if pipeline.engine is Engine.BATCH:
         with session_of(pipeline, callbacks.say) as session, cancelled_when(is_stopped, session, pipeline):
-            callbacks.report(run_batch(session, pipeline, cluster, options.span))
+            callbacks.report(run.once(session, options.span))
         return
-    threaded = with_threads(pipeline, cluster)
+    threaded = pipeline if has_master(pipeline) else dataclasses.replace(pipeline, master=f"local[{run.threads}]")
     lost: list[PipelineError] = []
     turns = [callbacks.each_turn, lambda: raise_first(lost)]
     callbacks = dataclasses.replace(callbacks, each_turn=lambda: call_all(turns))
     with ExitStack() as stack:
         if "://" not in checkpoint_folder(pipeline):
-            starts = stack.enter_context(continuing(pipeline, cluster, callbacks.say))
+            starts = stack.enter_context(continuing(pipeline, cluster, callbacks.say, plan=run.plan))
             session = stack.enter_context(session_of(threaded, callbacks.say))
         else:  # the lock and the fingerprints are on storage that is reached through Spark
             session = stack.enter_context(session_of(threaded, callbacks.say))
             files = files_of(session, pipeline)
-            starts = stack.enter_context(continuing(pipeline, cluster, callbacks.say, files, lost.append))
-        run_streams(session, threaded, cluster, starts, options, is_stopped, callbacks)
+            starts = stack.enter_context(
+                continuing(pipeline, cluster, callbacks.say, files, lost.append, plan=run.plan)
+            )
+        run_streams(session, run, starts, options, is_stopped, callbacks)
 
 
 def files_of(session: SparkSession, pipeline: Pipeline) -> HadoopFiles | None:
@@ -100,21 +107,13 @@ def files_of(session: SparkSession, pipeline: Pipeline) -> HadoopFiles | None:
     return HadoopFiles(session, folder) if "://" in folder else None
 
 
-def with_threads(pipeline: Pipeline, cluster: Cluster) -> Pipeline:
-    """The pipeline with a local Spark of enough threads, unless a master is configured."""
-    if has_master(pipeline):
-        return pipeline
-    is_realtime = pipeline.engine is Engine.REALTIME
-    threads = local_threads(pipeline, cluster) if is_realtime else threads_for(pipeline)
-    return dataclasses.replace(pipeline, master=f"local[{threads}]")
-
-
 def run_streams(
-    session: SparkSession, pipeline: Pipeline, cluster: Cluster, starts: Mapping[str, Start], options: RunOptions,
-    is_stopped: Callable[[], bool], callbacks: RunCallbacks,
+    session: SparkSession, run: Run, starts: Mapping[str, Start], options: RunOptions, is_stopped: Callable[[], bool],
+    callbacks: RunCallbacks,
 ) -> None:  # fmt: skip
+    pipeline = run.pipeline
     callbacks.say("Spark is ready, starting the flows")
-    running = start_streams(session, pipeline, cluster, starts, options, callbacks)
+    running = run.start(session, starts, callbacks, until_caught_up=options.until_caught_up)
     try:
         callbacks.say(f"{pipeline.name} runs: {', '.join(running.queries)}")
         turns = [callbacks.each_turn]
@@ -223,17 +222,88 @@ def cancelled_when(is_stopped: Callable[[], bool], session: SparkSession, pipeli
         watcher.join()
 
 
-def start_streams(
-    session: SparkSession, pipeline: Pipeline, cluster: Cluster, starts: Mapping[str, Start], options: RunOptions,
-    callbacks: RunCallbacks,
-) -> Running:  # fmt: skip
-    if pipeline.engine is Engine.REALTIME:
-        start = starts.get(REALTIME_FLOW)
-        begun = dataclasses.replace(pipeline, sources=tuple(source_at(each, start) for each in pipeline.sources))
-        return RealtimeEngine(session, begun, cluster, callbacks.report).start()
-    analysed = with_analysed_functions(session, pipeline)
-    if analysed is not pipeline:  # the state of Python steps is known now, and may not be that of the checkpoint
-        accept(analysed, Checkpoints(analysed, files_of(session, analysed)), cluster, callbacks.say)
-    return StandardEngine(session, analysed, cluster, callbacks.report, starts).start(
-        until_caught_up=options.until_caught_up
-    )
+def run_of_way(pipeline: Pipeline, cluster: Cluster) -> Run:
+    """The run of a pipeline by its plan, or the old way."""
+    if way(os.environ) is Way.NEW:
+        return PlannedRun(pipeline, cluster, plan_again(pipeline))
+    return OldRun(pipeline, cluster)
+
+
+class Run(Protocol):
+    """What engines do for a run."""
+
+    @property
+    def pipeline(self) -> Pipeline: ...
+
+    @property
+    def plan(self) -> Plan | None: ...
+
+    @property
+    def threads(self) -> int:
+        """The threads of a local Spark that the run needs."""
+
+    def once(self, session: SparkSession, span: Range | None) -> BatchReport:
+        """Runs the batch engine."""
+
+    def start(
+        self, session: SparkSession, starts: Mapping[str, Start], callbacks: RunCallbacks, *, until_caught_up: bool
+    ) -> Running:
+        """Starts the streaming queries."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A run of a plan."""
+
+    pipeline: Pipeline
+    cluster: Cluster
+    plan: Plan
+
+    @property
+    def threads(self) -> int:
+        is_realtime = self.pipeline.engine is Engine.REALTIME
+        return local_threads(self.pipeline, self.cluster) if is_realtime else standard_planned.threads_for(self.plan)
+
+    def once(self, session: SparkSession, span: Range | None) -> BatchReport:
+        return batch_planned.run_batch(session, self.plan, self.cluster, span)
+
+    def start(
+        self, session: SparkSession, starts: Mapping[str, Start], callbacks: RunCallbacks, *, until_caught_up: bool
+    ) -> Running:
+        report = callbacks.report
+        if self.pipeline.engine is Engine.REALTIME:
+            start = starts.get(REALTIME_FLOW)
+            return realtime_planned.RealtimeEngine(session, self.plan, self.cluster, report, start).start()
+        engine = standard_planned.StandardEngine(session, self.plan, self.cluster, report, starts)
+        return engine.start(until_caught_up=until_caught_up)
+
+
+@dataclass(frozen=True, slots=True)
+class OldRun:
+    """A run without a plan."""
+
+    pipeline: Pipeline
+    cluster: Cluster
+    plan: None = None
+
+    @property
+    def threads(self) -> int:
+        is_realtime = self.pipeline.engine is Engine.REALTIME
+        return local_threads(self.pipeline, self.cluster) if is_realtime else threads_for(self.pipeline)
+
+    def once(self, session: SparkSession, span: Range | None) -> BatchReport:
+        return run_batch(session, self.pipeline, self.cluster, span)
+
+    def start(
+        self, session: SparkSession, starts: Mapping[str, Start], callbacks: RunCallbacks, *, until_caught_up: bool
+    ) -> Running:
+        pipeline, cluster = self.pipeline, self.cluster
+        if pipeline.engine is Engine.REALTIME:
+            start = starts.get(REALTIME_FLOW)
+            begun = dataclasses.replace(pipeline, sources=tuple(source_at(each, start) for each in pipeline.sources))
+            return RealtimeEngine(session, begun, cluster, callbacks.report).start()
+        analysed = with_analysed_functions(session, pipeline)
+        if analysed is not pipeline:  # the state of Python steps is known now, and may not be that of the checkpoint
+            accept(analysed, Checkpoints(analysed, files_of(session, analysed)), cluster, callbacks.say)
+        engine = StandardEngine(session, analysed, cluster, callbacks.report, starts)
+        return engine.start(until_caught_up=until_caught_up)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.expectations import Violations
+from odradek.pipelines.spark.computing.counts import Violations
 from odradek.pipelines.spark.hidden_columns import REJECTED
 
 if TYPE_CHECKING:

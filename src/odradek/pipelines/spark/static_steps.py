@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source
-    from odradek.pipelines.spark.expectations import Violations
-    from odradek.pipelines.spark.progress import BatchReport
+    from odradek.pipelines.spark.computing.counts import BatchReport, Violations
 
     Report = Callable[[BatchReport], None]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.spark.expectations import Violations
+    from odradek.pipelines.spark.computing.counts import Violations
     from odradek.pipelines.trial.model import Case, CaseFile, Check, ExpectedRows, Turn
 
 SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1"}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from odradek.pipelines.definition.model import Pipeline, Sink, Source
-    from odradek.pipelines.spark.expectations import Violations
+    from odradek.pipelines.spark.computing.counts import Violations
     from odradek.pipelines.trial.model import Advance, Case, GivenBatch, PlacedValue
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from odradek.pipelines.definition.model import Pipeline, Source
-    from odradek.pipelines.spark.progress import BatchReport
+    from odradek.pipelines.spark.computing.counts import BatchReport
     from odradek.pipelines.spark.writing.topics import Cluster
 
 

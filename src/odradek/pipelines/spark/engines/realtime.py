@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.spark.computing.counts import BatchReport
     from odradek.pipelines.spark.one_pass.passing import Pass
-    from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.writing.topics import Cluster
 
 CHECKPOINT_EVERY = "30 seconds"  # checkpoint interval: the input that is replayed after a failure

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
+from odradek.pipelines.spark.computing.counts import BatchReport
 from odradek.pipelines.spark.engines.progress import NO_BATCH, progress_after
 from odradek.pipelines.spark.observed_counts import (
     OBSERVED,
@@ -21,7 +22,6 @@ from odradek.pipelines.spark.observed_counts import (
     written_name,
     written_rows,
 )
-from odradek.pipelines.spark.progress import BatchReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

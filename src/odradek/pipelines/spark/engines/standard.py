@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source, Start, Step
     from odradek.pipelines.planning.flow import Flow
+    from odradek.pipelines.spark.computing.counts import BatchReport
     from odradek.pipelines.spark.one_pass.passing import Pass
-    from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.writing.topics import Cluster
     from odradek.pipelines.spark.writing.warehouse import BatchNumber
 

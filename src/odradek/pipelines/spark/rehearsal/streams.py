@@ -17,9 +17,9 @@ from odradek.pipelines.definition.model import TableTarget, TopicOrigin
 from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.vocabulary import Engine, Otherwise, StateClock
 from odradek.pipelines.planning.streams import streaming_names
+from odradek.pipelines.spark.computing.counts import Violations
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.expectations import Violations
 from odradek.pipelines.spark.reading.record_files import add_batch_file, add_records, source_folder
 from odradek.pipelines.spark.rehearsal.advancing import add_empty_batch, with_later_clock
 from odradek.pipelines.spark.rehearsal.local_pipeline import FolderCluster
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from odradek.pipelines.definition.model import Pipeline, Source, Step
-    from odradek.pipelines.spark.progress import BatchReport
+    from odradek.pipelines.spark.computing.counts import BatchReport
 
 END_OF_TIME_MS = 1000 * 86_400_000  # far enough to close every window
 

@@ -1,0 +1,125 @@
+"""Flows that are computed as frames: with joins, unions and Python steps, and with state before their batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.pipelines.spark.engines.folder_stage import FolderStage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from odradek.pipelines.spark.computing.counts import BatchReport
+
+pytestmark = pytest.mark.spark
+
+SOURCES = """
+pipeline: p
+sources:
+  orders:
+    topic: orders
+    schema: "id BIGINT, k STRING, n BIGINT, at TIMESTAMP"
+    watermark: {column: at, delay: 10 seconds}
+  payments:
+    topic: payments
+    schema: "id BIGINT, paid BIGINT, paid_at TIMESTAMP"
+    watermark: {column: paid_at, delay: 10 seconds}
+  labels: {files: {path: labels.json, format: json}, schema: "k STRING, label STRING"}
+"""
+STEPS = {
+    "frames": """
+steps:
+  named:
+    sql: select id, try_divide(12, n) as share, label from orders left join labels using (k)
+    expect: {many: {check: share > 1, otherwise: drop}}
+  both: {sql: "select id, n from orders union all select id, paid as n from payments"}
+sinks:
+  named: {from: named, table: named}
+  both: {from: both, topic: both}
+""",
+    "state": """
+steps:
+  counted:
+    sql: >
+      select k, window.start as since, count(*) as events from orders
+      group by k, window(at, '1 minute') having count(*) > 1
+  totals: {from: orders, aggregate: {n: count(*), total: sum(n)}, by: [k]}
+  unique: {from: orders, deduplicate: {key: [id], within: 1 minute}}
+  settled: {from: orders, join: {stream: payments, on: [id], within: 1 minute, how: left}}
+sinks:
+  counted: {from: counted, topic: counted}
+  few: {from: counted, table: few, key: [k, since], mode: upsert}
+  totals: {from: totals, table: totals, key: [k], mode: upsert}
+  unique: {from: unique, topic: unique, value: [id, n]}
+  settled: {from: settled, topic: settled, value: [id, paid]}
+""",
+}
+
+
+def at(seconds: int) -> str:
+    return f"2026-01-01T12:{seconds // 60:02}:{seconds % 60:02}Z"
+
+
+def order(number: int, k: str, n: int, seconds: int) -> dict[str, Any]:
+    return {"id": number, "k": k, "n": n, "at": at(seconds)}
+
+
+FED: list[dict[str, Any]] = [
+    {
+        "orders": [order(1, "a", 2, 0), order(1, "a", 9, 1), order(2, "b", 20, 5), {"id": 7, "k": "x", "n": 4}],
+        "payments": [{"id": 1, "paid": 5, "paid_at": at(2)}],
+    },
+    {"orders": [order(3, "a", 0, 30), order(4, "c", 6, 70)], "payments": [{"id": 4, "paid": 6, "paid_at": at(80)}]},
+    {"orders": [order(5, "b", 3, 300)], "payments": [{"id": 9, "paid": 1, "paid_at": at(300)}]},
+    {"orders": [order(6, "b", 3, 302)], "payments": [{"id": 8, "paid": 1, "paid_at": at(302)}]},
+]
+
+
+def staged(spark: SparkSession, folder: Path, steps: str, engine: str) -> FolderStage:
+    (folder / "labels.json").write_text('{"k": "a", "label": "first"}\n{"k": "b", "label": "second"}\n')
+    stage = FolderStage(spark, folder, f"{SOURCES}\nengine: {engine}\n{steps}")
+    for each in FED:
+        stage.feed(**each)
+    return stage
+
+
+def run(spark: SparkSession, folder: Path, steps: str, engine: str) -> tuple[FolderStage, list[BatchReport]]:
+    stage = staged(spark, folder, steps, engine)
+    reports = [stage.run_once()] if engine == "batch" else stage.run()
+    return stage, reports
+
+
+def sorted_records(stage: FolderStage, topic: str) -> list[Any]:
+    return sorted(stage.records(topic), key=repr)
+
+
+@pytest.mark.parametrize("engine", ["standard", "batch"])
+def test_joins_and_unions_are_computed_batch_by_batch(spark: SparkSession, tmp_path: Path, engine: str) -> None:
+    stage, reports = run(spark, tmp_path, STEPS["frames"], engine)
+    named = [(row[0], row[2]) for row in stage.rows("named")]
+    assert named == [(1, "first"), (1, "first"), (4, None), (5, "second"), (6, "second")]
+    assert len(stage.records("both")) == 11
+    violations: Counter[tuple[str, str]] = Counter()
+    for each in reports:
+        violations.update({(found.step, found.expectation): found.rows for found in each.violations})
+    assert violations["orders", "no event time"] == 1
+    stage.close()
+
+
+@pytest.mark.parametrize("engine", ["standard", "batch"])
+def test_state_is_kept_between_batches(spark: SparkSession, tmp_path: Path, engine: str) -> None:
+    stage, _ = run(spark, tmp_path, STEPS["state"], engine)
+    assert stage.rows("totals") == [("a", 3, 11), ("b", 3, 26), ("c", 1, 6)]
+    assert [row[0] for row in stage.rows("few")] == ["a", "b"]
+    assert {(each["k"], each["events"]) for each in stage.records("counted")} >= {("a", 3)}
+    assert sorted({each["id"] for each in stage.records("unique")}) == [1, 2, 3, 4, 5, 6]
+    settled = Counter((each["id"], each["paid"]) for each in stage.records("settled"))
+    assert settled == Counter(
+        {(1, 5): 2, (4, 6): 1, (2, None): 1, (3, None): 1} | ({(5, None): 1, (6, None): 1} if engine == "batch" else {})
+    )
+    stage.close()

@@ -1,0 +1,83 @@
+"""Flows that are computed row by row, from topics into topics, tables and files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.pipelines.planning.plan import CANNOT_COMPUTE
+from tests.pipelines.spark.engines.folder_stage import FolderStage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+SOURCES = """
+pipeline: p
+dead_letters: letters
+sources: {readings: {topic: readings, schema: "id BIGINT, n BIGINT, k STRING"}}
+steps:
+  known:
+    sql: select id, n, 12 / n as share, k from readings where id is not null
+    expect: {small: {check: n < 50, otherwise: quarantine}, named: {check: k <> '', otherwise: warn}}
+"""
+BATCHES = [
+    [{"id": 1, "n": 2, "k": "a"}, {"id": 2, "n": 60, "k": "b"}, {"n": 4}],
+    [{"id": 3, "n": 0, "k": "c"}, {"id": 4, "n": 3, "k": ""}, {"id": "text"}],
+]
+
+
+def test_records_are_written_to_topics(spark: SparkSession, tmp_path: Path) -> None:
+    stage = FolderStage(spark, tmp_path, SOURCES + "sinks: {known: {from: known, topic: out, value: [id, share]}}")
+    for each in BATCHES:
+        stage.feed(readings=each)
+    reports = stage.run()
+    assert stage.records("out") == [{"id": 1, "share": 6.0}, {"id": 4, "share": 4.0}]
+    assert len(stage.records("letters")) == 3
+    assert [(each.flow, each.number, each.rows, each.rejected, each.written) for each in reports] == [
+        ("readings", 0, 3, 0, {"known": 1}),
+        ("readings", 1, 3, 1, {"known": 1}),
+    ]
+    unmet: Counter[str] = Counter()
+    for report in reports:
+        unmet.update({each.expectation: each.rows for each in report.violations if each.step == "known"})
+    assert unmet == {"small": 1, "named": 1, CANNOT_COMPUTE: 1}
+
+
+def test_rows_are_written_to_tables(spark: SparkSession, tmp_path: Path) -> None:
+    stage = FolderStage(
+        spark,
+        tmp_path,
+        SOURCES
+        + """
+sinks:
+  out: {from: known, topic: out, key: k, value: [id]}
+  every: {from: known, table: every}
+  latest: {from: known, table: latest, key: [k], order_by: id, mode: upsert}
+  files: {from: known, files: {path: files, format: json}}
+""",
+    )
+    for each in [*BATCHES, [{"id": 9, "n": 1, "k": "a"}, {"id": 8, "n": 4}]]:
+        stage.feed(readings=each)
+    reports = stage.run()
+    assert stage.records("out") == [{"id": 1}, {"id": 4}, {"id": 9}, {"id": 8}]
+    assert [row[0] for row in stage.rows("every")] == [1, 4, 8, 9]
+    assert stage.rows("latest") == [(4, 3, 4.0, ""), (9, 1, 12.0, "a")]
+    written = sum((Counter(each.written) for each in reports), Counter())
+    assert written == {"out": 4, "every": 4, "latest": 3, "files": 4}
+    stage.close()
+
+
+def test_a_retry_continues_where_the_last_run_ended(spark: SparkSession, tmp_path: Path) -> None:
+    stage = FolderStage(spark, tmp_path, SOURCES + "sinks: {known: {from: known, table: known}}")
+    stage.feed(readings=BATCHES[0])
+    assert len(stage.run()) == 1
+    stage.feed(readings=BATCHES[1])
+    assert [each.number for each in stage.run()] == [1]
+    assert [row[0] for row in stage.rows("known")] == [1, 4]
+    stage.close()
