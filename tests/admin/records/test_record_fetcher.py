@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import struct
+import threading
 import time
 import tracemalloc
 from contextlib import closing
@@ -188,6 +189,32 @@ def test_a_reading_that_is_stopped_ends_among_batches_that_cannot_be_read() -> N
         cluster.is_stopped = lambda: True
         with pytest.raises(Failure, match="stopped"):
             fetcher.poll(60)
+
+
+def test_readings_on_many_threads_end_soon_after_they_are_stopped() -> None:
+    """Among batches that cannot be read, of which one response has thousands."""
+    corrupt = at(0, good(0)[:-1] + b"?")
+    responses = Log([at(offset, corrupt) for offset in range(50_000)], 10**9)
+    ended_at: list[float] = []
+
+    def poll_until_stopped(cluster: Cluster) -> None:
+        with fetching(cluster) as fetcher:
+            fetcher.assign([(("t", 0), 0)])
+            with pytest.raises(Failure, match="stopped"):
+                fetcher.poll(60)
+        ended_at.append(time.monotonic())
+
+    with serving(responses) as cluster:
+        threads = [threading.Thread(target=poll_until_stopped, args=(cluster,)) for _ in range(4)]
+        for each in threads:
+            each.start()
+        while responses.fetches < len(threads):
+            time.sleep(0.01)
+        stopped_at = time.monotonic()
+        cluster.is_stopped = lambda: True
+        for each in threads:
+            each.join(30)
+    assert max(ended_at) - stopped_at < 0.5
 
 
 def test_a_reader_is_idle_without_a_record_whatever_else_arrives() -> None:

@@ -202,8 +202,7 @@ class RecordFetcher:
         its end, so that the caller can look at it."""
         deadline = time.monotonic() + timeout_s
         while True:
-            if self._cluster.is_stopped():
-                raise Failure("the reading of records was stopped")
+            self._check_stop()
             while self._failures:
                 self._on_failure(*self._failures.popleft())
             self._request_fetches()
@@ -218,6 +217,11 @@ class RecordFetcher:
                     self._on_trouble(self.trouble)
                 return records
 
+    def _check_stop(self) -> None:
+        """Between batches, too: those of one response take seconds if they are large, or on many threads."""
+        if self._cluster.is_stopped():
+            raise Failure("the reading of records was stopped")
+
     def _read_fetched(self, deadline: float) -> tuple[list[FetchedRecord], bool]:
         """The records of small batches together, and whether partitions have reached their ends. Batches without
         records are passed over until the deadline: they may come faster than they are read."""
@@ -225,6 +229,7 @@ class RecordFetcher:
         size_bytes = 0
         has_ended = False
         while self._fetched:
+            self._check_stop()
             fetched = self._fetched[0]
             partition, batches = fetched.partition, fetched.batches
             is_assigned = self._partitions.get(partition.key) is partition
