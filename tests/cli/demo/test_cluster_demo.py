@@ -13,6 +13,7 @@ from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState
 from odradek.cli.demo.cluster_demo import BrokerView, ClusterFrame, Event, draw
 from odradek.cli.demo.load import Acknowledgements
+from odradek.cli.framework.output import cut_text
 
 if TYPE_CHECKING:
     from tests.commands import Run
@@ -50,7 +51,7 @@ def test_the_picture_fits_80_columns() -> None:
     brokers = [BrokerView(1, "127.0.0.1:9092", "running", 0.0), BrokerView(2, "127.0.0.1:9093", "killed", 12.0)]
     console = Console(width=80, record=True, force_terminal=True, file=io.StringIO())
     events = [Event("10:00:00", "broker 2 killed")]
-    console.print(draw(ClusterFrame(brokers, state, acks, events, "t", 13.0), 10.0))
+    console.print(cut_text(draw(ClusterFrame(brokers, state, acks, events, "t", 13.0), 10.0)))
     lines = console.export_text().splitlines()
     assert len(lines) <= 23
     assert not any(line.rstrip().endswith("…") for line in lines)

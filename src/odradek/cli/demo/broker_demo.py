@@ -15,7 +15,7 @@ import time
 import uuid
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from confluent_kafka import Message, TopicPartition
@@ -24,11 +24,18 @@ from odradek.admin.cluster import Cluster
 from odradek.admin.errors import NoSuchTopic
 from odradek.cli.client.options import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.demo.cluster_demo import run_cluster_demo
-from odradek.cli.demo.local_brokers import brokers_option, check_ports, local_broker, port_option
+from odradek.cli.demo.local_brokers import (
+    TITLE,
+    brokers_option,
+    check_ports,
+    figures_line,
+    local_broker,
+    port_option,
+)
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option, option
-from odradek.cli.framework.output import one_line, print_result
+from odradek.cli.framework.output import LiveLines, faint, one_line, print_result
 from odradek.cli.framework.parameter_types import POSITIVE
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text, duration_text, percentiles
@@ -38,11 +45,6 @@ from odradek.examples.simulator.model import Flaws
 from odradek.examples.simulator.population import Population
 from odradek.examples.simulator.producer import RecordProducer, producer_settings, sending
 from odradek.local.executable import command_name
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.live import Live
-    from rich.text import Text
 
 HEADER = "odradek-demo"  # its value is the id of the run and the time of sending
 RECENT_RECORDS = 12
@@ -103,9 +105,11 @@ def sent_by(run_id: str, message: Message) -> int | None:
 
 
 class Screen:
-    """Counts consumed records, and prints a line or an object every second."""
+    """Counts consumed records. Prints a line or an object every second, or draws a table in place with `live`."""
 
-    def __init__(self, address: str, topic: str, start_s: float, *, as_json: bool = False) -> None:
+    def __init__(
+        self, address: str, topic: str, start_s: float, *, as_json: bool = False, live: LiveLines | None = None
+    ) -> None:
         self.as_json = as_json
         self.address = address
         self.topic = topic
@@ -118,16 +122,26 @@ class Screen:
         self.measured_from_ns: int | None = None  # latencies are those of records sent since then
         self.recent: deque[DemoRecord] = deque(maxlen=RECENT_RECORDS)
         self.began_at = self.shown_at = time.monotonic()
-        self.shown_received = 0
         self.seconds = 0.0
+        self._live = live
+        self._interval_s = LINE_EVERY_S if live is None else FRAME_EVERY_S
+        frames = 1 if live is None else int(2 / FRAME_EVERY_S)  # over which the rate is a mean
+        self._rates = deque([(self.began_at, 0)], maxlen=frames)
 
     def __enter__(self) -> Screen:
         self.began_at = self.shown_at = time.monotonic()
-        self.begin()
+        self._rates[0] = self.began_at, 0
+        if self._live is not None:
+            self._live.__enter__()
+            self._live.draw(self.picture(0))
+        else:
+            text = f"broker on {self.address}, started in {self.start_s:.2f} s; topic {self.topic}; Ctrl-C stops"
+            self.print({"kind": "ready", "bootstrap_servers": self.address, "topic": self.topic}, text)
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        self.end()
+        if self._live is not None:
+            self._live.__exit__()
 
     def take(self, message: Message, now_ns: int) -> None:
         """Count a record from the consumer."""
@@ -147,36 +161,52 @@ class Screen:
     def refresh(self, sent: int) -> None:
         self.sent = sent
         now = time.monotonic()
-        if now - self.shown_at >= self.interval_s:
-            rate = (self.received - self.shown_received) / (now - self.shown_at)
-            self.show(rate)
-            self.shown_at, self.shown_received = now, self.received
+        if now - self.shown_at >= self._interval_s:
+            then, received = self._rates[0]
+            self._rates.append((now, self.received))
+            self.shown_at = now
+            self.show((self.received - received) / (now - then))
 
     def finish(self, sent: int) -> None:
         """End the measurement: nothing more is sent or read."""
         self.sent = sent
         self.seconds = time.monotonic() - self.began_at
 
-    @property
-    def interval_s(self) -> float:
-        return LINE_EVERY_S
-
-    def begin(self) -> None:
-        text = f"broker on {self.address}, started in {self.start_s:.2f} s; topic {self.topic}; Ctrl-C stops"
-        self.print({"kind": "ready", "bootstrap_servers": self.address, "topic": self.topic}, text)
-
-    def end(self) -> None:
-        pass
-
     def print(self, value: dict[str, Any], text: str) -> None:
         print_result(value, text, as_json=self.as_json)
 
     def show(self, rate: float) -> None:
+        if self._live is not None:
+            self._live.draw(self.picture(rate))
+            return
         spread = percentiles(self.latencies_ms)
         latency = f"latency p50 {duration_text(spread['p50'])}, p99 {duration_text(spread['p99'])}" if spread else ""
         last = self.recent[-1].text if self.recent else "waiting for the first record"
         text = f"{self.received:>8,} consumed  {rate:>7,.0f}/s  {latency}  {last}"
         self.print({"kind": "progress", "records_per_second": round(rate, 1), **self.summary()}, text)
+
+    def picture(self, rate: float) -> list[str]:
+        spread = percentiles(self.latencies_ms)
+        counts = {"produced": f"{self.sent:,}", "consumed": f"{self.received:,}", "rate": f"{rate:,.0f}/s"}
+        counts |= {"other producers": f"{self.others:,}"} if self.others else {}
+        latencies = {
+            "latency p50": duration_text(spread.get("p50", 0.0)), "p99": duration_text(spread.get("p99", 0.0))
+        }  # fmt: skip
+        is_default = self.address == DEFAULT_BOOTSTRAP_SERVER and not os.environ.get("ODRADEK_BOOTSTRAP_SERVER")
+        where = "" if is_default else f" -b {self.address}"
+        return [
+            f"{TITLE}  broker on {self.address}, started in {self.start_s:.2f} s; topic {self.topic}",
+            "",
+            figures_line(counts),
+            figures_line(latencies, fg="green"),
+            "",
+            faint("  ".join(title.rjust(width) for title, width in COLUMNS.items())),
+            *map(record_line, self.recent),
+            *[""] * (RECENT_RECORDS - len(self.recent)),
+            "",
+            faint("Ctrl-C stops. In another terminal, read the topic with:"),
+            f"{command_name()} consume {self.topic} --from-beginning{where}",
+        ]
 
     def summary(self) -> dict[str, Any]:
         return {
@@ -199,82 +229,14 @@ class Screen:
         self.print({"kind": "summary", **facts}, "\n".join(lines))
 
 
-class LiveScreen(Screen):
-    """A table that is redrawn in place."""
-
-    live: Live
-
-    @property
-    def interval_s(self) -> float:
-        return FRAME_EVERY_S
-
-    def begin(self) -> None:
-        from rich.live import Live
-
-        self.rates: deque[tuple[float, int]] = deque(maxlen=int(2 / FRAME_EVERY_S))
-        self.live = Live(self.picture(0), auto_refresh=False)
-        self.live.start()
-
-    def end(self) -> None:
-        self.live.stop()
-
-    def show(self, rate: float) -> None:
-        now = time.monotonic()
-        self.rates.append((now, self.received))
-        then, received = self.rates[0]
-        steady = (self.received - received) / (now - then) if now > then else rate
-        self.live.update(self.picture(steady), refresh=True)
-
-    def picture(self, rate: float) -> RenderableType:
-        from rich.console import Group
-        from rich.text import Text
-
-        spread = percentiles(self.latencies_ms)
-        head = Text.assemble(
-            ("Odradek", "bold cyan"),
-            f"  broker on {self.address}, started in {self.start_s:.2f} s; topic {self.topic}\n\n",
-            ("produced ", "dim"), (f"{self.sent:,}", "bold"), ("   consumed ", "dim"), (f"{self.received:,}", "bold"),
-            ("   rate ", "dim"), (f"{rate:,.0f}/s", "bold"),
-            *([("   other producers ", "dim"), (f"{self.others:,}", "bold")] if self.others else []),
-            ("\nlatency p50 ", "dim"), (duration_text(spread.get("p50", 0.0)), "bold green"),
-            ("   p99 ", "dim"), (duration_text(spread.get("p99", 0.0)), "bold green"),
-        )  # fmt: skip
-        rows = [title_line(), *map(record_line, self.recent), *[Text()] * (RECENT_RECORDS - len(self.recent))]
-        return Group(head, Text(), *rows, Text(), self.footer())
-
-    def footer(self) -> Text:
-        from rich.text import Text
-
-        is_default = self.address == DEFAULT_BOOTSTRAP_SERVER and not os.environ.get("ODRADEK_BOOTSTRAP_SERVER")
-        where = "" if is_default else f" -b {self.address}"
-        return Text.assemble(
-            ("Ctrl-C stops. In another terminal, read the topic with:", "dim"),
-            f"\n{command_name()} consume {self.topic} --from-beginning{where}",
-        )
-
-
-def title_line() -> Text:
-    from rich.text import Text
-
-    return Text("  ".join(title.rjust(width) for title, width in COLUMNS.items()), style="dim", no_wrap=True)
-
-
-def record_line(record: DemoRecord) -> Text:
-    """The readings in their columns; a record of another producer as text, cut to the line."""
-    from rich.text import Text
-
+def record_line(record: DemoRecord) -> str:
+    """The readings in their columns; or the text of a record of another producer."""
     cells = [str(record.partition), f"{record.offset:,}", *record.readings]
-    padded = [cell.rjust(width) for cell, width in zip(cells, COLUMNS.values(), strict=False)]
-    line = Text("  ", no_wrap=True, overflow="ellipsis").join(
-        Text(cell, style="red" if record.is_hot and title == "pressure" else "")
-        for cell, title in zip(padded, COLUMNS, strict=False)
-    )
-    return line if record.readings else line.append(f"  {record.text}", style="italic")
-
-
-def chosen_screen(address: str, topic: str, start_s: float, as_json: bool) -> Screen:
-    kind = LiveScreen if sys.stdout.isatty() and not as_json else Screen
-    return kind(address, topic, start_s, as_json=as_json)
+    shown = [
+        click.style(cell.rjust(width), fg="red" if record.is_hot and title == "pressure" else None)
+        for cell, (title, width) in zip(cells, COLUMNS.items(), strict=False)
+    ]
+    return "  ".join([*shown, *([] if record.readings else [click.style(record.text, italic=True)])])
 
 
 @command(
@@ -318,7 +280,9 @@ def demo(
         return
     began_at = time.monotonic()
     with local_broker(port, data_dir) as running:
-        screen = chosen_screen(running.bootstrap_servers, TOPIC, time.monotonic() - began_at, as_json)
+        live = LiveLines() if sys.stdout.isatty() and not as_json else None
+        start_s = time.monotonic() - began_at
+        screen = Screen(running.bootstrap_servers, TOPIC, start_s, as_json=as_json, live=live)
         stream(Cluster(running.bootstrap_servers, {}), screen, seconds, rate)
     screen.print_summary()
 

@@ -14,22 +14,21 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import click
+
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
 from odradek.admin.cluster_state import ClusterState, MinInSync, PartitionState, read_state
 from odradek.cli.demo.load import CELL_S, CELLS, GAP_S, Acknowledgements, Gap, Load, PartitionAcks, ReadBack, read_back
-from odradek.cli.demo.local_brokers import local_cluster
+from odradek.cli.demo.local_brokers import TITLE, figures_line, local_cluster
 from odradek.cli.framework.interrupt import stop_on_interrupt
-from odradek.cli.framework.output import print_result, say
+from odradek.cli.framework.output import LiveLines, faint, print_result, say
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import age_text, count_text
 from odradek.local.running_broker import BrokerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from rich.console import RenderableType
-    from rich.text import Text
 
     from odradek.local.running_cluster import RunningCluster
 
@@ -57,9 +56,11 @@ class BrokerView(NamedTuple):
 
 
 class Event(NamedTuple):
+    """`style` are arguments of click.style."""
+
     time: str
     text: str
-    style: str = ""
+    style: Mapping[str, Any] = {}
 
 
 class ClusterFrame(NamedTuple):
@@ -75,19 +76,22 @@ class ClusterFrame(NamedTuple):
 
 
 class ClusterScreen:
-    """A line or an object every second, and one for each event."""
+    """A line or an object every second, and one for each event; or a picture that is drawn in place with `live`."""
 
-    def __init__(self, *, as_json: bool = False) -> None:
+    def __init__(self, *, as_json: bool = False, live: LiveLines | None = None) -> None:
         self._as_json = as_json
-        self._shown_at = time.monotonic()
-        self._shown_total = 0
+        self._live = live
+        self._totals = deque([(time.monotonic(), 0)], maxlen=RATE_FRAMES if live is not None else 1)
         self._shown_events = 0
 
     def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.__enter__()
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        pass
+        if self._live is not None:
+            self._live.__exit__()
 
     def _print(self, value: dict[str, Any], text: str) -> None:
         print_result(value, text, as_json=self._as_json)
@@ -97,16 +101,22 @@ class ClusterScreen:
             say(text)
 
     def report_ready(self, address: str, seconds: float) -> None:
-        ready = {"kind": "ready", "bootstrap_servers": address, "seconds": round(seconds, 3)}
-        self._print(ready, f"brokers on {address}, started in {seconds:.1f} s; Ctrl-C stops")
+        if self._live is None:  # the picture has the addresses
+            ready = {"kind": "ready", "bootstrap_servers": address, "seconds": round(seconds, 3)}
+            self._print(ready, f"brokers on {address}, started in {seconds:.1f} s; Ctrl-C stops")
 
     def show(self, frame: ClusterFrame) -> None:
+        then, total = self._totals[0]
+        rate = (frame.acks.total - total) / (frame.now_s - then) if frame.now_s > then else 0.0
+        if self._live is not None:
+            self._totals.append((frame.now_s, frame.acks.total))
+            self._live.draw(draw(frame, rate))
+            return
         for event in frame.events[self._shown_events :]:
             self._print({"kind": "event", "text": event.text}, f"{event.time}  {event.text}")
         self._shown_events = len(frame.events)
-        if frame.now_s - self._shown_at >= LINE_EVERY_S:
-            rate = (frame.acks.total - self._shown_total) / (frame.now_s - self._shown_at)
-            self._shown_at, self._shown_total = frame.now_s, frame.acks.total
+        if frame.now_s - then >= LINE_EVERY_S:
+            self._totals.append((frame.now_s, frame.acks.total))
             self.show_line(frame, rate)
 
     def show_line(self, frame: ClusterFrame, rate: float) -> None:
@@ -128,67 +138,37 @@ class ClusterScreen:
         self._print({"kind": "summary", **facts, "longest_gap_ms": gap_ms}, f"{text}\n{errors}")
 
 
-class LiveClusterScreen(ClusterScreen):
-    def __enter__(self) -> Self:
-        from rich.live import Live
-
-        self._live = Live(auto_refresh=False, vertical_overflow="crop")
-        self._totals: deque[tuple[float, int]] = deque(maxlen=RATE_FRAMES)
-        self._live.start()
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self._live.stop()
-
-    def report_ready(self, address: str, seconds: float) -> None:
-        pass  # the picture has the addresses
-
-    def show(self, frame: ClusterFrame) -> None:
-        self._totals.append((frame.now_s, frame.acks.total))
-        then, total = self._totals[0]
-        rate = (frame.acks.total - total) / (frame.now_s - then) if frame.now_s > then else 0.0
-        self._live.update(draw(frame, rate), refresh=True)
-
-
-def chosen_cluster_screen(*, as_json: bool) -> ClusterScreen:
-    return LiveClusterScreen() if sys.stdout.isatty() and not as_json else ClusterScreen(as_json=as_json)
-
-
-def draw(frame: ClusterFrame, rate: float) -> RenderableType:
-    from rich.console import Group
-    from rich.text import Text
-
+def draw(frame: ClusterFrame, rate: float) -> list[str]:
     acks = frame.acks
     partitions = {each.index: each for each in frame.partitions()}
     replicas = max((len(each.replicas) for each in partitions.values()), default=0)
-    head = Text.assemble(
-        ("Odradek", "bold cyan"), f"  {len(frame.brokers)} brokers, ZooKeeper; topic {frame.topic}: ",
-        f"{len(acks.partitions)} partitions × {replicas} replicas, acks=all", no_wrap=True, overflow="ellipsis",
-    )  # fmt: skip
-    total = Text.assemble(
-        ("acknowledged ", "dim"), (f"{acks.total:,}", "bold"), ("   rate ", "dim"), (f"{rate:,.0f}/s", "bold"),
-        ("   worst gap ", "dim"), (gap_text(acks.longest_s), "bold"),
-        ("   refused ", "dim"), (f"{acks.failed:,}", "bold red" if acks.failed else "bold"),
-    )  # fmt: skip
-    event_lines = [
-        Text.assemble((f"{each.time}  ", "dim"), (each.text, each.style), no_wrap=True, overflow="ellipsis")
-        for each in frame.events[-SHOWN_EVENTS:]
-    ]
+    totals = {
+        "acknowledged": f"{acks.total:,}", "rate": f"{rate:,.0f}/s", "worst gap": gap_text(acks.longest_s),
+        "refused": click.style(f"{acks.failed:,}", fg="red" if acks.failed else None),
+    }  # fmt: skip
+    events = [f"{faint(each.time)}  {click.style(each.text, **each.style)}" for each in frame.events[-SHOWN_EVENTS:]]
     keys = ", ".join(str(broker.node_id) for broker in frame.brokers)
-    return Group(
-        head, Text(), *_broker_lines(frame, partitions), Text(), *_partition_lines(frame, partitions), Text(), total,
-        Text(), *event_lines, *[Text()] * (SHOWN_EVENTS - len(event_lines)), Text(),
-        Text(f"Keys {keys}: kill a broker with SIGKILL, or start it again. q or Ctrl-C: quit.", "dim"),
-    )  # fmt: skip
+    what = f"{len(acks.partitions)} partitions × {replicas} replicas, acks=all"
+    return [
+        f"{TITLE}  {len(frame.brokers)} brokers, ZooKeeper; topic {frame.topic}: {what}",
+        "",
+        *_broker_lines(frame, partitions),
+        "",
+        *_partition_lines(frame, partitions),
+        "",
+        figures_line(totals),
+        "",
+        *events,
+        *[""] * (SHOWN_EVENTS - len(events)),
+        "",
+        faint(f"Keys {keys}: kill a broker with SIGKILL, or start it again. q or Ctrl-C: quit."),
+    ]
 
 
-def _broker_lines(frame: ClusterFrame, partitions: Mapping[int, PartitionState]) -> list[Text]:
-    from rich.text import Text
-
+def _broker_lines(frame: ClusterFrame, partitions: Mapping[int, PartitionState]) -> list[str]:
     state = frame.state
     width = max(len(broker.address) for broker in frame.brokers)
-    titles = f"broker  {'address'.ljust(width)}  {'process'.ljust(16)}  {'cluster'.ljust(10)}  {'leads'.ljust(12)}"
-    lines = [Text(titles, "dim", no_wrap=True)]
+    lines = [faint(f"broker  {'address'.ljust(width)}  {'process'.ljust(16)}  {'cluster'.ljust(10)}  leads")]
     for broker in frame.brokers:
         known = None if state is None else state.brokers.get(broker.node_id)
         is_controller = state is not None and state.cluster.controller_id == broker.node_id
@@ -196,51 +176,50 @@ def _broker_lines(frame: ClusterFrame, partitions: Mapping[int, PartitionState])
         is_up = broker.state == "running"
         process = broker.state if is_up else f"{broker.state} {age_text(int((frame.now_s - broker.since_s) * 1000))}"
         seen = "?" if known is None else "fenced" if known.is_fenced else "controller" if is_controller else "active"
-        style = "green" if is_up else "yellow" if broker.state == "starting" else "red"
-        lines.append(
-            Text.assemble(
-                (f"{broker.node_id:>6}", f"bold {colour(broker.node_id)}"), f"  {broker.address.ljust(width)}  ",
-                (process.ljust(16), style), "  ", (seen.ljust(10), "red" if seen == "fenced" else ""), "  ",
-                " ".join(leads) or "-", no_wrap=True, overflow="ellipsis",
-            )
-        )  # fmt: skip
+        cells = (
+            click.style(f"{broker.node_id:>6}", fg=colour(broker.node_id), bold=True),
+            broker.address.ljust(width),
+            click.style(process.ljust(16), fg="green" if is_up else "yellow" if broker.state == "starting" else "red"),
+            click.style(seen.ljust(10), fg="red" if seen == "fenced" else None),
+            " ".join(leads) or "-",
+        )
+        lines.append("  ".join(cells))
     return lines
 
 
-def _partition_lines(frame: ClusterFrame, partitions: Mapping[int, PartitionState]) -> list[Text]:
-    from rich.text import Text
-
+def _partition_lines(frame: ClusterFrame, partitions: Mapping[int, PartitionState]) -> list[str]:
     strip = f"acknowledgements, last {CELLS * CELL_S:g} s".ljust(CELLS)
-    lines = [Text(f"partition  leader  in sync  {strip}  worst gap", "dim", no_wrap=True, overflow="ellipsis")]
+    lines = [faint(f"partition  leader  in sync  {strip}  worst gap")]
     for each in frame.acks.partitions:
         partition = partitions.get(each.index)
-        line = Text(f"{each.index:>9}  ", no_wrap=True, overflow="ellipsis")
         leader = -1 if partition is None else partition.leader
-        line.append(f"{leader if leader >= 0 else 'none':>6}", f"bold {colour(leader)}" if leader >= 0 else "bold red")
-        line.append("  ")
-        for replica in () if partition is None else sorted(partition.replicas):
-            is_in_sync = partition is not None and replica in partition.in_sync
-            line.append(f"{replica} " if is_in_sync else "· ", colour(replica) if is_in_sync else "red")
-        line.pad_right(max(28 - len(line), 0))
-        line.append_text(_strip(each, leader, frame.now_s))
-        line.append(f"  {gap_text(each.longest_s):>9}")
-        lines.append(line)
+        replicas = [] if partition is None else sorted(partition.replicas)
+        in_sync = () if partition is None else partition.in_sync
+        marks = [
+            click.style(f"{replica} ", fg=colour(replica)) if replica in in_sync else click.style("· ", fg="red")
+            for replica in replicas
+        ]
+        name, fg = (str(leader), colour(leader)) if leader >= 0 else ("none", "red")
+        cells = (
+            f"{each.index:>9}",
+            click.style(f"{name:>6}", fg=fg, bold=True),
+            "".join(marks) + " " * max(9 - 2 * len(replicas), 0) + _strip(each, leader, frame.now_s),
+            f"{gap_text(each.longest_s):>9}",
+        )
+        lines.append("  ".join(cells))
     return lines
 
 
-def _strip(acks: PartitionAcks, leader: int, now_s: float) -> Text:
+def _strip(acks: PartitionAcks, leader: int, now_s: float) -> str:
     """A block for each tenth of a second with acknowledgements, a dot for one without."""
-    from rich.text import Text
-
-    text = Text()
-    for count in acks.strip(now_s):
-        text.append(" " if count is None else "▆" if count else "·", "green" if count else "red")
     waiting_s = now_s - acks.last_s
-    if acks.acknowledged and waiting_s >= GAP_S and leader >= 0:
-        label = f" {waiting_s * 1000:,.0f} ms "
-        text = text[: max(len(text) - len(label), 0)]
-        text.append(label, "black on yellow")
-    return text
+    is_waiting = acks.acknowledged and waiting_s >= GAP_S and leader >= 0
+    label = f" {waiting_s * 1000:,.0f} ms " if is_waiting else ""
+    cells = [
+        " " if count is None else click.style("▆", fg="green") if count else click.style("·", fg="red")
+        for count in acks.strip(now_s)[: CELLS - len(label)]
+    ]
+    return "".join(cells) + click.style(label, fg="black", bg="yellow")
 
 
 def colour(node_id: int) -> str:
@@ -255,7 +234,8 @@ def run_cluster_demo(
     count: int, port: int, data_dir: str | None, rate: float, seconds: float | None, kill_every_s: float | None,
     *, as_json: bool,
 ) -> None:  # fmt: skip
-    screen = chosen_cluster_screen(as_json=as_json)
+    live = LiveLines() if sys.stdout.isatty() and not as_json else None
+    screen = ClusterScreen(as_json=as_json, live=live)
     screen.report(f"starting ZooKeeper and {count} brokers")
     began_at = time.monotonic()
     with Keys() as keys, local_cluster(count, port, data_dir) as local:
@@ -363,7 +343,7 @@ class ClusterDemo:
     def _kill(self, node_id: int) -> None:
         role = self._role(node_id)
         self._processes[node_id] = "killed", time.monotonic()
-        self._note(f"broker {node_id} killed{f' ({role})' if role else ''}", "red")
+        self._note(f"broker {node_id} killed{f' ({role})' if role else ''}", fg="red")
         self._act(self._local.brokers[node_id].kill)
 
     def _revive(self, node_id: int) -> None:
@@ -375,11 +355,11 @@ class ClusterDemo:
                 self._local.brokers[node_id].start()
             except BrokerError:
                 self._processes[node_id] = "killed", time.monotonic()
-                self._note(f"broker {node_id} did not start", "red")
+                self._note(f"broker {node_id} did not start", fg="red")
                 return
             now_s = time.monotonic()
             self._processes[node_id] = "running", now_s
-            self._note(f"broker {node_id} is ready again, {now_s - began_s:.1f} s after its start", "green")
+            self._note(f"broker {node_id} is ready again, {now_s - began_s:.1f} s after its start", fg="green")
 
         self._act(start)
 
@@ -397,9 +377,10 @@ class ClusterDemo:
         return ", ".join(parts + (["controller"] if state.cluster.controller_id == node_id else []))
 
     def _report_gap(self, gap: Gap) -> None:
-        self._note(f"partition {gap.partition}: acknowledged again after {gap.milliseconds:,} ms", "bold yellow")
+        text = f"partition {gap.partition}: acknowledged again after {gap.milliseconds:,} ms"
+        self._note(text, fg="yellow", bold=True)
 
-    def _note(self, text: str, style: str = "") -> None:
+    def _note(self, text: str, **style: Any) -> None:
         self.events.append(Event(time.strftime("%H:%M:%S"), text, style))
 
     def _watch(self) -> None:
@@ -427,7 +408,7 @@ class ClusterDemo:
                 self._note(f"partition {each.index}: {now} leads{rest}")
             if each.is_under_min_in_sync and not was.is_under_min_in_sync:
                 minimum = f"{len(each.in_sync)} in sync, and min.insync.replicas is {each.min_in_sync}"
-                self._note(f"partition {each.index}: acknowledges nothing: {minimum}", "red")
+                self._note(f"partition {each.index}: acknowledges nothing: {minimum}", fg="red")
         if after.cluster.controller_id != before.cluster.controller_id:
             self._note(f"broker {after.cluster.controller_id} is the controller")
 

@@ -1,4 +1,4 @@
-"""The brokers that `odradek demo` and `odradek up` start on this machine."""
+"""The brokers that `odradek demo` and `odradek up` start on this machine, and what pictures of them share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from odradek.cli.framework.options import option
+from odradek.cli.framework.output import faint
 from odradek.conventions.failures import Failure
 from odradek.local.executable import command_name
 from odradek.local.ports import listening_error
@@ -17,7 +18,7 @@ from odradek.local.running_cluster import RunningCluster
 from odradek.local.zookeeper import ZooKeeperDidNotStart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
 _Running = TypeVar("_Running", RunningBroker, RunningCluster)
@@ -31,6 +32,14 @@ brokers_option = option(
 port_option = option(
     "--port", "PORT", click.IntRange(min=0, max=65535), "Port of the broker; 0 for a free one.", default=9092
 )
+
+
+TITLE = click.style("Odradek", fg="cyan", bold=True)  # of a picture
+
+
+def figures_line(figures: Mapping[str, str], fg: str | None = None) -> str:
+    """`produced 12   consumed 12`."""
+    return "   ".join(f"{faint(name)} {click.style(figure, fg=fg, bold=True)}" for name, figure in figures.items())
 
 
 def check_ports(first: int, count: int, command: str) -> None:

@@ -20,6 +20,8 @@ from odradek.conventions.failures import ERROR, PROGRAM, Failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from rich.text import Text
+
 _T = TypeVar("_T")
 
 
@@ -207,8 +209,11 @@ class LiveLines:
         self._live.stop()
 
     def draw(self, lines: Sequence[str]) -> None:
-        """Lines may contain the colours of `click.style`."""
-        from rich.text import Text
+        self._live.update(cut_text(lines), refresh=True)
 
-        text = Text.from_ansi("\n".join(lines), no_wrap=True, overflow="ellipsis")
-        self._live.update(text, refresh=True)
+
+def cut_text(lines: Sequence[str]) -> Text:
+    """Lines that are cut to the width of the terminal. They may contain the colours of `click.style`."""
+    from rich.text import Text
+
+    return Text.from_ansi("\n".join(lines), no_wrap=True, overflow="ellipsis")
