@@ -21,7 +21,7 @@ from odradek.admin.errors import (
     reason_of,
     unreachable,
 )
-from odradek.admin.wire import TIMEOUT_S, Call, KeptConnections, SecuredAddress, Versions
+from odradek.admin.wire import TIMEOUT_S, KeptConnections, SecuredAddress, Versions
 from odradek.conventions.addresses import split_addresses
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
@@ -147,9 +147,9 @@ class Reached(Protocol):
 
 class BrokerRequests:
     """Knows more brokers with each description of the cluster, so that it survives the death of those that were given
-    to it. Threads may share it, if the `call` allows that; without one, connections are those of the cluster."""
+    to it. Threads may share it; without `call`, connections are those of the cluster."""
 
-    def __init__(self, cluster: Reached, timeout_s: float = TIMEOUT_S, call: Call | None = None) -> None:
+    def __init__(self, cluster: Reached, timeout_s: float = TIMEOUT_S, call: KeptConnections | None = None) -> None:
         self.timeout_s = timeout_s
         self._call = cluster.connections if call is None else call
         self._bootstrap_servers = cluster.bootstrap_servers

@@ -10,7 +10,7 @@ import select
 import socket
 import time
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.admin.errors import AnswerTimeout, LostConnection, NoAnswer, RefusedConnection, UnsupportedRequest
 from odradek.conventions.failures import Failure
@@ -40,19 +40,6 @@ class SecuredAddress(NamedTuple):
 
 # One version, or several in the order of preference, of which the first is used that the broker has.
 Versions = int | tuple[int, ...]
-
-
-class Call(Protocol):
-    """Sends a request and returns the response. NoAnswer if the broker cannot be reached or does not answer in time."""
-
-    def __call__(
-        self,
-        address: SecuredAddress,
-        request: Request,
-        response_type: type[R],
-        version: Versions,
-        timeout_s: float = TIMEOUT_S,
-    ) -> R: ...
 
 
 class BrokerConnection:
@@ -135,10 +122,7 @@ class BrokerConnection:
         try:
             self._socket.settimeout(0)
             while (missing := _missing_bytes(self._socket, received, response_type, version, largest_bytes)) > 0:
-                piece = self._socket.recv(min(missing, 1 << 20))
-                if not piece:
-                    raise ConnectionResetError("the broker closed the connection")
-                received += piece
+                received += _receive(self._socket, missing)
             self._socket.settimeout(self._timeout_s)
         except self._waiting:
             return None
@@ -173,7 +157,7 @@ class BrokerConnection:
 
 
 class KeptConnections:
-    """A `Call` for any number of threads. Connections are kept for later calls, so that a caller logs in once.
+    """Connections for any number of threads, which are kept for later requests, so that a caller logs in once.
 
     A broker closes connections that were idle, or whose session has ended: a request that fails on a connection that
     was used before is sent once more on a new one. Other credentials need a new connection, too.
@@ -194,6 +178,7 @@ class KeptConnections:
         version: Versions,
         timeout_s: float = TIMEOUT_S,
     ) -> R:
+        """NoAnswer if the broker cannot be reached or does not answer in time."""
         kept = self._take(address)
         if kept is not None:
             kept.set_timeout(timeout_s)
@@ -250,9 +235,20 @@ class KeptConnections:
 
 def _ask(connection: socket.socket, request: Request, response_type: type[R], version: int) -> R:
     connection.sendall(encode_request_frame(request, version, CLIENT_ID))
-    received = bytearray(_receive(connection, SIZE_BYTES))
-    size_bytes = _missing_bytes(connection, received, response_type, version, LARGEST_RESPONSE_BYTES)
-    return _decode_response(connection, memoryview(_receive(connection, size_bytes)), response_type, version)
+    received = bytearray()
+    deadline = time.monotonic() + LONGEST_RECEIVE_S
+    while (missing := _missing_bytes(connection, received, response_type, version, LARGEST_RESPONSE_BYTES)) > 0:
+        if time.monotonic() > deadline:
+            raise TimeoutError("the broker sends too slowly")
+        received += _receive(connection, missing)
+    return _decode_response(connection, memoryview(received)[SIZE_BYTES:], response_type, version)
+
+
+def _receive(connection: socket.socket, most_bytes: int) -> bytes:
+    piece = connection.recv(min(most_bytes, 1 << 20))
+    if not piece:
+        raise ConnectionResetError("the broker closed the connection")
+    return piece
 
 
 def _missing_bytes(
@@ -274,16 +270,3 @@ def _decode_response(connection: socket.socket, frame: memoryview, response_type
     except MalformedMessage as problem:
         host, port = connection.getpeername()[:2]
         raise Failure(f"{host}:{port} sent a response that cannot be read: {problem}") from None
-
-
-def _receive(connection: socket.socket, size_bytes: int) -> bytes:
-    received = bytearray()
-    deadline = time.monotonic() + LONGEST_RECEIVE_S
-    while len(received) < size_bytes:
-        if time.monotonic() > deadline:
-            raise TimeoutError("the broker sends too slowly")
-        piece = connection.recv(min(size_bytes - len(received), 1 << 20))
-        if not piece:
-            raise ConnectionResetError("the broker closed the connection")
-        received += piece
-    return bytes(received)

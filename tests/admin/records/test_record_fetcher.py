@@ -209,7 +209,7 @@ def test_readings_on_many_threads_end_soon_after_they_are_stopped() -> None:
         for each in threads:
             each.start()
         while responses.fetches < len(threads):
-            time.sleep(0.01)
+            time.sleep(0.01)  # a poll's pause
         stopped_at = time.monotonic()
         cluster.is_stopped = lambda: True
         for each in threads:

@@ -94,20 +94,16 @@ class PollingShare:
             self.watches -= 1
 
 
-class RoundCalls:
-    """A `Call` that belongs to one thread. It does not ask a broker that has not answered in this round, unless it is
-    the controller that may not have answered."""
+class RoundCalls(KeptConnections):
+    """Those of one thread. A broker that has not answered in this round is not asked again, unless it is the controller
+    that may not have answered."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.silent: set[tuple[str, int]] = set()  # addresses
-        self._connections = KeptConnections()
 
     def begin_round(self) -> None:
         self.silent.clear()
-
-    def close(self) -> None:
-        """Close the connections; the next request opens one."""
-        self._connections.close()
 
     def __call__(
         self,
@@ -121,7 +117,7 @@ class RoundCalls:
         if (host, port) in self.silent:
             raise NoAnswer(f"no response from {host}:{port} a moment ago")
         try:
-            return self._connections(address, request, response_type, version, timeout_s)
+            return super().__call__(address, request, response_type, version, timeout_s)
         except NoAnswer as failure:
             if not (isinstance(failure, AnswerTimeout) and isinstance(request, FORWARDED)):
                 self.silent.add((host, port))
