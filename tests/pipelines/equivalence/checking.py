@@ -7,9 +7,10 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.loading import Way
 from odradek.pipelines.spark.engines.running import LATE_WORKER
 from odradek.pipelines.spark.sessions.failures import PipelineError
-from tests.pipelines.equivalence.cases import Aggregate, Deduplicate, StreamJoin, View
+from tests.pipelines.equivalence.cases import Aggregate, Deduplicate, StreamJoin
 from tests.pipelines.equivalence.definitions import definition_of
 from tests.pipelines.equivalence.oracle import Oracle
 from tests.pipelines.equivalence.outcomes import described, differences, excess
@@ -34,7 +35,9 @@ class Different(AssertionError):
     """A case whose outcome differs from the oracle's."""
 
 
-def check_case(spark: SparkSession, case: Case, folder: Path, engines: tuple[str, ...] = ENGINES) -> None:
+def check_case(
+    spark: SparkSession, case: Case, folder: Path, engines: tuple[str, ...] = ENGINES, way: Way = Way.OLD
+) -> None:
     """Raises `Different`, `Refused` if `validate` refuses the definition, or `Overloaded`."""
     streamed = Oracle(spark, case)
     streamed.compute()
@@ -45,7 +48,7 @@ def check_case(spark: SparkSession, case: Case, folder: Path, engines: tuple[str
         if engine == "batch" and streamed.outcome.late.total():
             oracle = Oracle(spark, case, is_stream=False)
             oracle.compute()
-        with closing(Run(spark, case, own, engine)) as run:
+        with closing(Run(spark, case, own, engine, way)) as run:
             try:
                 problems = compare(spark, run, case, oracle, engine)
             except Exception as error:  # reported with the case
@@ -71,7 +74,7 @@ def compare(spark: SparkSession, run: Run, case: Case, oracle: Oracle, engine: s
         ]
         run.finish()
     found = run.outcome()
-    late = Counter({flow: late_rows_of(case, flow, oracle.outcome.late) for flow in found.late})
+    late = Counter({flow: late_rows_of(run, flow, oracle.outcome.late) for flow in found.late})
     return differences(replace(oracle.outcome, late=late), found) + unwritten + miscounted(case, run, found)
 
 
@@ -98,13 +101,10 @@ def waits_for_time(case: Case) -> bool:
     )
 
 
-def late_rows_of(case: Case, flow: str, late: Counter[str]) -> int:
+def late_rows_of(run: Run, flow: str, late: Counter[str]) -> int:
     """The late rows of a flow: those of all steps with state that it computes."""
-    ends: dict[str, Sink | View] = {f"files-{each.name}": each for each in case.sinks}
-    ends |= {f"view-{each.name}": each for each in case.views}
-    root = ends[flow].input if flow in ends else flow.removesuffix("-changes").removesuffix("-views")
     dropping = (Aggregate, Deduplicate, StreamJoin)
-    return sum(late[each.name] for each in case.upstream(root) if isinstance(each.operation, dropping))
+    return sum(late[each.name] for each in run.before(flow) if isinstance(each.operation, dropping))
 
 
 def check_stopped(spark: SparkSession, run: Run, case: Case, oracle: Oracle, engine: str) -> list[str]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.loading import Way
 from tests.pipelines.equivalence.checking import ENGINES, Different, Overloaded, check_case
 from tests.pipelines.equivalence.constructs import constructs_of
 from tests.pipelines.equivalence.streams import Refused
@@ -24,9 +25,10 @@ ATTEMPTS = 3
 class Search:
     """Goes on after a difference, so that one run finds all."""
 
-    def __init__(self, spark: SparkSession, engines: tuple[str, ...] = ENGINES) -> None:
+    def __init__(self, spark: SparkSession, engines: tuple[str, ...] = ENGINES, way: Way = Way.OLD) -> None:
         self._spark = spark
         self._engines = engines
+        self._way = way
         self.checked = 0
         self.refused: list[str] = []
         self.unfinished: list[str] = []
@@ -58,7 +60,7 @@ class Search:
 
     def _run(self, case: Case) -> None:
         with tempfile.TemporaryDirectory(prefix="odradek-case-") as folder:
-            check_case(self._spark, case, Path(folder), self._engines)
+            check_case(self._spark, case, Path(folder), self._engines, self._way)
 
     def report(self, seconds: float) -> str:
         per_case = seconds / max(1, self.checked)

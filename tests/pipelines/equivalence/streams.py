@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.definition.loading import Way, load_yaml
 from odradek.pipelines.spark.reading.record_files import written_records
-from odradek.pipelines.spark.rehearsal.local_pipeline import with_local_ends
+from odradek.pipelines.spark.rehearsal.local_pipeline import plan_again, with_local_ends
+from odradek.pipelines.spark.rehearsal.rehearsal_planned import PlannedRehearsal
 from odradek.pipelines.spark.rehearsal.streams import Rehearsal
 from tests.pipelines.equivalence.cases import WRITTEN_AT
 from tests.pipelines.equivalence.definitions import write_definition
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from odradek.pipelines.definition.model import Pipeline
-    from tests.pipelines.equivalence.cases import Case, Record, Sink
+    from odradek.pipelines.definition.loading import Definition
+    from tests.pipelines.equivalence.cases import Case, Record, Sink, Step
 
 
 class Refused(Exception):
@@ -35,11 +36,18 @@ class Refused(Exception):
 class Run:
     """A run of a case on an engine."""
 
-    def __init__(self, spark: SparkSession, case: Case, folder: Path, engine: str = "standard") -> None:
+    def __init__(
+        self, spark: SparkSession, case: Case, folder: Path, engine: str = "standard", way: Way = Way.OLD
+    ) -> None:
         self._case = case
         self._folder = folder
-        self._pipeline = checked(write_definition(case, folder, engine), folder)
-        self._rehearsal = Rehearsal(spark, self._pipeline, folder)
+        definition = checked(write_definition(case, folder, engine), way)
+        pipeline = dataclasses.replace(with_local_ends(definition.require(), folder), spark={})
+        self._plan = None if definition.plan is None else plan_again(pipeline)
+        if self._plan is None:
+            self._rehearsal = Rehearsal(spark, pipeline, folder)
+        else:
+            self._rehearsal = PlannedRehearsal(spark, self._plan, folder)
 
     def feed(self) -> None:
         for batch in self._case.batches:
@@ -48,6 +56,16 @@ class Run:
 
     def finish(self) -> None:
         self._rehearsal.finish()
+
+    def before(self, flow: str) -> list[Step]:
+        """The steps that the query of a flow computes."""
+        if self._plan is None:
+            ends = {f"files-{each.name}": each.input for each in self._case.sinks}
+            ends |= {f"view-{each.name}": each.input for each in self._case.views}
+            return self._case.upstream(ends.get(flow, flow.removesuffix("-changes").removesuffix("-views")))
+        (root,) = (each.root for each in self._plan.flows if each.name == flow)
+        names = {self._plan.shown(each) for each in self._plan.upstream(root)}
+        return [each for each in self._case.steps if each.name in names]
 
     @property
     def written(self) -> dict[str, int]:
@@ -95,11 +113,11 @@ def value_of(record: dict[str, Any]) -> dict[str, Any]:
     return {"deleted": record["key"].decode()} if record["value"] is None else json.loads(record["value"])
 
 
-def checked(file: Path, folder: Path) -> Pipeline:
-    definition = load_yaml(str(file), {})
-    if definition.pipeline is None or not definition.is_sound:
+def checked(file: Path, way: Way) -> Definition:
+    definition = load_yaml(str(file), {"ODRADEK_PIPELINES": way})
+    if not definition.is_sound:
         raise Refused("; ".join(map(str, definition.problems)))
-    return dataclasses.replace(with_local_ends(definition.pipeline, folder), spark={})
+    return definition
 
 
 def fields_of(source: str, record: Record) -> dict[str, Any]:

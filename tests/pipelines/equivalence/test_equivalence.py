@@ -1,7 +1,7 @@
 """A stream gives what the same definition gives as one batch over all records, whatever the definition and the batches.
 
 The definitions and their records are drawn from seeds. EQUIVALENCE_CASES sets how many, EQUIVALENCE_SEED the first;
-`make soak` draws 500.
+`make soak` draws 500. With ODRADEK_PIPELINES=new, those that the rules accept run by their plan.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.pipelines.definition.loading import Way, way
 from tests.pipelines.equivalence.checking import check_case
 from tests.pipelines.equivalence.constructs import constructs_of
+from tests.pipelines.equivalence.definitions import write_definition
 from tests.pipelines.equivalence.drawing import case_of
-from tests.pipelines.equivalence.saved import SAVED
+from tests.pipelines.equivalence.saved import REFUSED, SAVED
 from tests.pipelines.equivalence.searching import Search
+from tests.pipelines.equivalence.streams import Refused, checked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,9 +45,22 @@ def test_a_saved_case_gives_what_a_batch_gives(own_spark: SparkSession, name: st
     check_case(own_spark, SAVED[name], tmp_path, ("standard",))
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", [name for name in SAVED if name not in REFUSED])
+def test_a_saved_case_gives_it_by_its_plan(own_spark: SparkSession, name: str, tmp_path: Path) -> None:
+    check_case(own_spark, SAVED[name], tmp_path, way=Way.NEW)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_saved_case_is_refused_by_the_rules(name: str, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=REFUSED[name]):
+        checked(write_definition(SAVED[name], tmp_path), Way.NEW)
+
+
 @pytest.mark.timeout(300 * CASES)
 def test_a_stream_gives_what_a_batch_gives(own_spark: SparkSession) -> None:
-    search = Search(own_spark)
+    search = Search(own_spark, way=way(os.environ))
     began_at = time.perf_counter()
     for seed in range(FIRST_SEED, FIRST_SEED + CASES):
         search.check(seed, case_of(seed))

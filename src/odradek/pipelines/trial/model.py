@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Place
     from odradek.pipelines.definition.vocabulary import Duration
+    from odradek.pipelines.planning.plan import Plan
 
 
 class Outlet(StrEnum):
@@ -115,3 +116,4 @@ class CaseFile:
     file: str
     pipeline: Pipeline
     cases: tuple[Case, ...]
+    plan: Plan | None = None  # of a definition of the new way

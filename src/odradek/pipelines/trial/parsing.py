@@ -30,7 +30,7 @@ from odradek.pipelines.trial.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from odradek.pipelines.definition.loading import Choices
+    from odradek.pipelines.definition.loading import Choices, Definition
     from odradek.pipelines.definition.model import Pipeline
 
 TEST_ENDINGS = (".test.yml", ".test.yaml")
@@ -77,21 +77,22 @@ def read_case_file(file: str, environment: Mapping[str, str], choices: Choices =
             problems.error(Place(file, 1, 1), f"a test file must be a mapping, {what}", "start with `cases:`")
         raise ProblemList(problems)
     fields = Fields(root, FILE_KEYS, "the test file", problems)
-    pipeline = tested_pipeline(file, fields, environment, problems, choices)
-    if pipeline is None:
+    definition = tested_definition(file, fields, environment, problems, choices)
+    if definition is None:
         raise ProblemList(problems)
+    pipeline = definition.require()
     cases = parse_cases(root, pipeline, problems)
     for case in cases:
         check_given(case.batches, pipeline, problems)
     if problems.errors:
         raise ProblemList(problems)
-    return CaseFile(file, pipeline, cases)
+    return CaseFile(file, pipeline, cases, definition.plan)
 
 
-def tested_pipeline(
+def tested_definition(
     file: str, fields: Fields, environment: Mapping[str, str], problems: Problems, choices: Choices
-) -> Pipeline | None:
-    """The pipeline of the named definition, or of the one with the test file's name."""
+) -> Definition | None:
+    """The named definition, or the one with the test file's name."""
     named, name = fields.text("definition"), fields.text("pipeline")
     if named is not None:
         definition = Path(file).parent / named
@@ -104,14 +105,10 @@ def tested_pipeline(
         problems.error(fields.place_of("definition"), f"the definition {definition} does not exist", hint)
         return None
     found = load_file(str(definition), environment, choices=choices)
-    for each in found:
-        if not each.is_sound:
-            raise ProblemList(each.problems)
-    pipelines = [each.pipeline for each in found if each.pipeline is not None]
-    chosen = [each for each in pipelines if name in {None, each.name}]
+    chosen = [each for each in found if name in {None, each.require().name}]
     if len(chosen) == 1:
         return chosen[0]
-    names = ", ".join(each.name for each in pipelines)
+    names = ", ".join(each.require().name for each in found)
     problems.error(fields.place_of("pipeline"), f"{definition} defines {names}", "choose one with `pipeline: name`")
     return None
 

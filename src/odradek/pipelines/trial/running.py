@@ -15,6 +15,7 @@ from odradek.pipelines.letters.letter import PIPELINE_HEADER, REASON_HEADER, SOU
 from odradek.pipelines.spark.rehearsal.results import text_of
 from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
 from odradek.pipelines.spark.sessions.user_code import import_from
+from odradek.pipelines.trial import trial_planned
 from odradek.pipelines.trial.comparing import Difference, FoundRow, compare_rows, parsed
 from odradek.pipelines.trial.model import Advance, GivenBatch, Outlet
 from odradek.pipelines.trial.trial import Trial
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.spark.computing.counts import Violations
     from odradek.pipelines.trial.model import Case, CaseFile, Check, ExpectedRows, Turn
 
@@ -57,17 +57,17 @@ def run_file(session: SparkSession, cases: CaseFile, only: str | None = None) ->
         for case in cases.cases:
             if only in {None, case.name}:
                 began_at = time.perf_counter()
-                differences = tuple(run_case(own, cases.pipeline, case))
+                differences = tuple(run_case(own, cases, case))
                 yield Result(cases.file, case, differences, time.perf_counter() - began_at)
     finally:
         forget_modules(cases.pipeline.directory)
 
 
-def run_case(session: SparkSession, pipeline: Pipeline, case: Case) -> Iterator[Difference]:
+def run_case(session: SparkSession, cases: CaseFile, case: Case) -> Iterator[Difference]:
     try:
         with (
             tempfile.TemporaryDirectory(prefix="odradek-test-") as folder,
-            closing(Trial(session, pipeline, case, Path(folder))) as trial,
+            closing(trial_of(session, cases, case, Path(folder))) as trial,
         ):
             found = list(compared(trial, case))
     except ProblemList as error:
@@ -77,6 +77,12 @@ def run_case(session: SparkSession, pipeline: Pipeline, case: Case) -> Iterator[
         return
     yield from compare_errors(case, None)
     yield from found
+
+
+def trial_of(session: SparkSession, cases: CaseFile, case: Case, folder: Path) -> Trial | trial_planned.Trial:
+    if cases.plan is not None:
+        return trial_planned.Trial(session, cases.plan, case, folder)
+    return Trial(session, cases.pipeline, case, folder)
 
 
 def compare_errors(case: Case, message: str | None) -> Iterator[Difference]:
@@ -90,7 +96,7 @@ def compare_errors(case: Case, message: str | None) -> Iterator[Difference]:
         yield Difference("the pipeline", "error", expected.place, words, expected.value, message)
 
 
-def compared(trial: Trial, case: Case) -> Iterator[Difference]:
+def compared(trial: Trial | trial_planned.Trial, case: Case) -> Iterator[Difference]:
     *before, last = case.turns
     for turn in before:
         yield from turned(trial, turn)
@@ -98,7 +104,7 @@ def compared(trial: Trial, case: Case) -> Iterator[Difference]:
     yield from turned(trial, last)
 
 
-def turned(trial: Trial, turn: Turn) -> Iterator[Difference]:
+def turned(trial: Trial | trial_planned.Trial, turn: Turn) -> Iterator[Difference]:
     if isinstance(turn, GivenBatch):
         trial.feed(turn)
     elif isinstance(turn, Advance):
@@ -119,7 +125,7 @@ def compare_counts(check: Check, violations: Iterable[Violations]) -> Iterator[D
             yield Difference(each.label, "count", each.place, message, each.count, rows)
 
 
-def found_rows(trial: Trial, expected: ExpectedRows) -> list[FoundRow]:
+def found_rows(trial: Trial | trial_planned.Trial, expected: ExpectedRows) -> list[FoundRow]:
     if expected.outlet is Outlet.DEAD_LETTERS:
         return [dead_letter(each) for each in trial.results().dead_letters()]
     if expected.outlet is Outlet.SINK and trial.is_topic(expected.name):

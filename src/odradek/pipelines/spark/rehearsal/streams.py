@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline, Source, Step
     from odradek.pipelines.spark.computing.counts import BatchReport
+    from odradek.pipelines.spark.engines.running import Running
 
 END_OF_TIME_MS = 1000 * 86_400_000  # far enough to close every window
 
@@ -91,7 +92,7 @@ class Rehearsal:
         if self._pipeline.engine is Engine.BATCH:
             self._count(self._run_batch(cluster))
             return
-        running = self._engine(cluster).start(until_caught_up=True, only=only)
+        running = self._started(cluster, only)
         try:
             running.wait(lambda: False)
         finally:
@@ -104,8 +105,9 @@ class Rehearsal:
     def _run_batch(self, cluster: FolderCluster) -> BatchReport:
         return run_batch(self._session, self._pipeline, cluster)
 
-    def _engine(self, cluster: FolderCluster) -> StandardEngine:
-        return StandardEngine(self._session, self._with_clock(), cluster, self._count)
+    def _started(self, cluster: FolderCluster, only: Collection[str] | None) -> Running:
+        engine = StandardEngine(self._session, self._with_clock(), cluster, self._count)
+        return engine.start(until_caught_up=True, only=only)
 
     def _is_stream(self, step: str) -> bool:
         return step in streaming_names(self._pipeline, build_graph(self._pipeline))
