@@ -239,6 +239,10 @@ def test_equal_lengths_of_time_are_equal() -> None:
         ("sources: {s: {jdbc: {url: 'jdbc:x'}}}", "jdbc of source 's' has none of table, query"),
         ("sources: {1s: {topic: a, format: text}}", "'1s' cannot be the name of a source"),
         ("steps: {s: {sql: 5}}", "sql of step 's' must be text, not the number 5; quote it"),
+        (
+            "steps: {s: {sql: select a, b from c}}",
+            "'b from c' of step 's'; within {…} a comma ends a value",
+        ),
         ("steps: {s: {sql: select 1, from: a}}", "remove from: the inputs of a query are the tables of its SQL"),
         ("steps: {s: {sql: select 1, window: {}}}", "window of step 's' applies to aggregate, not to sql"),
         ("steps: {s: {from: a}}", "step 's' has none of sql, python, aggregate, deduplicate, join, state"),

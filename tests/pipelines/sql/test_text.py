@@ -16,13 +16,20 @@ from odradek.pipelines.sql.text import (
     tokens_of,
 )
 
+SELECT_AND_SINK = "write SELECT … FROM …, and a sink for where the rows go"
+
 
 @pytest.mark.parametrize(
     ("text", "message", "offset", "hint"),
     [
         ("", "the SQL is empty", 0, "write SELECT … FROM …"),
         ("selct 1", "SQL must start with SELECT", 0, "did you mean 'select'?"),
-        ("  insert into x select 1", "SQL must start with SELECT", 2, "write SELECT … FROM …"),
+        (
+            "  insert into x select 1",
+            "SQL must start with SELECT",
+            2,
+            "write SELECT … FROM …, and a sink for where the rows go",
+        ),
         ("select 'abc", "unterminated '", 7, ""),
         ("select 'a' /* b", "unterminated /*", 11, ""),
         ("select a from b where", "the SQL is incomplete after 'where'", 16, ""),

@@ -55,8 +55,8 @@ DELTA_REFUSES = frozenset(" ,;{}()\n\t=")
 RECORD_NAMES = {each.name for each in RECORD_COLUMNS}
 RESERVED = frozenset(
     """
-    __decoded __element __index __input __it __letters __made __origin __parsed __passes __period __place __rank
-    __rejected __row __unreadable __window __written
+    __decoded __element __index __input __it __latest __letters __made __origin __parsed __passes __period __place
+    __position __rank __rejected __row __unreadable __window __written
     """.split()  # noqa: SIM905 - a list would have a line for each name
 )
 

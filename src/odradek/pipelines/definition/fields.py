@@ -41,11 +41,10 @@ class Fields:
                 problems.error(key.place, f"{key.text} of {what} is now {present}", f"write {present}:")
                 continue
             if key.text not in known:
-                problems.error(
-                    key.place,
-                    f"unknown key '{shortened(key.text)}' of {what}",
-                    suggestion(key.text, known, what="known keys"),
-                )
+                hint = suggestion(key.text, known, what="known keys")
+                if any(each in key.text for each in " ()"):  # the rest of a text that was cut at a comma
+                    hint = "within {…} a comma ends a value: quote the text before it"
+                problems.error(key.place, f"unknown key '{shortened(key.text)}' of {what}", hint)
                 continue
             self._values[key.text] = value
             self._keys[key.text] = key

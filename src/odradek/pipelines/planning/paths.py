@@ -264,4 +264,5 @@ def time_column(plan: Plan, name: str, *key: str) -> str:
     path, columns = plan.path(name), plan.table(name).columns
     types = {} if columns is None else columns.without((*RECORD_COLUMN_NAMES, *key)).types
     times = [each for each, kind in types.items() if kind == TIMESTAMP]
-    return path.event_time or next(iter(times or (types if key else ())), "at")
+    of_record = "_timestamp" if columns is not None and "_timestamp" in columns and not key else "at"
+    return path.event_time or next(iter(times or (types if key else ())), of_record)

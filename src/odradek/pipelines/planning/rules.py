@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
-from odradek.pipelines.definition.model import LakehouseTarget, TableTarget, place_of
+from odradek.pipelines.definition.model import FilesTarget, LakehouseTarget, TableTarget, place_of
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, StreamJoin
 from odradek.pipelines.definition.vocabulary import Otherwise, StateOrder
 from odradek.pipelines.planning.constructs import needs_of, of_end, of_table
@@ -18,6 +18,7 @@ from odradek.pipelines.planning.targets import realtime, targets
 from odradek.pipelines.planning.time_rules import event_times, joins
 from odradek.pipelines.planning.verdicts import SPREADING, Code, Refusal
 from odradek.pipelines.planning.written import check_names, written_in
+from odradek.pipelines.sql.functions import Kind, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,12 +79,21 @@ def shapes(plan: Plan) -> Iterator[Refusal]:
 def expressions(plan: Plan) -> Iterator[Refusal]:
     """Expressions of declarations are computed row by row, or are aggregates: they are no queries."""
     for written in written_in(plan):
-        query = written.query
-        if written.is_expression and (query.clauses or query.subqueries):
+        query, subject = written.query, written.subject
+        if not written.is_expression:
+            continue
+        if query.clauses or query.subqueries:
             clause = next(iter(sorted(query.clauses)), "(SELECT …)")
-            message = f"{written.subject.described} has {clause}, which a stream does not have row by row"
+            message = f"{subject.described} has {clause}, which a stream does not have row by row"
             example = f"write it without {clause}" if query.clauses else "join the table in a step before"
-            yield Refusal(Code.NOT_ROW_BY_ROW, written.subject, written.place(0), message, example)
+            yield Refusal(Code.NOT_ROW_BY_ROW, subject, written.place(0), message, example)
+        made = subject.made_by if isinstance(subject, Table) else None
+        aggregates = {each.expression for each in made.aggregates} if isinstance(made, Aggregation) else set()
+        for call in query.calls:
+            if kind_of(call.name) is Kind.AGGREGATE and written.text not in aggregates:
+                message = f"{subject.described} has {query.text(call.span)}, which a stream does not have row by row"
+                example = f"compute it in a step before: aggregate: {{value: {query.text(call.span)}}}"
+                yield Refusal(Code.NOT_ROW_BY_ROW, subject, written.place(call.span[0]), message, example)
 
 
 def static_sides(plan: Plan) -> Iterator[Refusal]:
@@ -165,7 +175,8 @@ def _never_final(plan: Plan, end: End, path: Path) -> Refusal:
     elif end.mode is EndMode.CHANGES:
         example += ", or use key: in place of changes:"
     elif path.can_change:
-        example += ", or add key:, the columns of the groups" if _is_table(end) else ", or use mode: update"
+        key = ", or add key:, the columns of the groups" if _is_table(end) else ", or use mode: update"
+        example += ", or write them to a table with key:" if isinstance(end.target, FilesTarget) else key
     message = f"the groups of '{grouping.owner.name}' never become final for {end.described}, which {writes}"
     return Refusal(Code.NEVER_FINAL, end, place_of(end, "mode"), message, example)
 

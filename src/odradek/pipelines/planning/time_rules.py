@@ -87,7 +87,8 @@ def _join(
             yield Refusal(Code.NO_EVENT_TIME, table, side.place, message, example)
         elif path.is_stream and path.event_time is None:
             message = f"{join} needs a watermark on '{plan.shown(side.table)}', whose rows would be kept for ever"
-            example = _watermark_example(plan, side.table, time_column(plan, side.table))
+            table_instead = "; to look up the latest row of a key, keep the stream in a table, and join that"
+            example = _watermark_example(plan, side.table, time_column(plan, side.table)) + table_instead
             yield Refusal(Code.JOIN_WITHOUT_WATERMARK, table, side.place, message, example)
     times = [each.event_time for each in paths]
     if None in times:

@@ -11,6 +11,7 @@ from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, Sql, StreamJoin
 from odradek.pipelines.planning.columns import RECORD_COLUMN_NAMES
 from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql
+from odradek.pipelines.sql.functions import kind_of, kinds
 from odradek.pipelines.sql.query import Query
 from odradek.pipelines.sql.results import repeated_names, unknown_names
 from odradek.pipelines.sql.text import SqlError, position, tokens_of
@@ -40,10 +41,15 @@ class Written:
 
 def check_names(plan: Plan, problems: Problems) -> None:
     """Reports columns that no table has, in SQL and in declarations, and expressions that cannot be read."""
+    own = {each.name.lower() for each in plan.pipeline.functions}
     for written in written_in(plan):
         for each in unknown_names(written.query):
             message = f"{each.message} in {written.subject.described}"
             problems.error(written.place(each.span[0]), message, each.hint, COLUMNS)
+        for call in written.query.calls:
+            if kind_of(call.name) is None and call.name not in own:
+                message = f"Spark has no function '{call.name}', which {written.subject.described} calls"
+                problems.warning(written.place(call.span[0]), message, suggestion(call.name, [*own, *kinds()]), COLUMNS)
     for subject, name, text, place in _expressions(plan):
         try:
             Query.of_expression(text, name, lambda each: plan.table(each).columns)

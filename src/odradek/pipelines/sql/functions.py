@@ -49,7 +49,7 @@ UNDETERMINED: dict[str, str] = {
     "mode": "count each value: by: [x], then max_by(x, n)",
     **dict.fromkeys(("percentile_approx", "approx_percentile", "histogram_numeric", "count_min_sketch"), EXACT),
     **dict.fromkeys(("rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle"), HASHED),
-    **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id"), "the columns partition and offset"),
+    **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id"), "the columns _partition and _offset"),
     **dict.fromkeys(("input_file_name", "input_file_block_start", "input_file_block_length"), FROM_ROWS),
     **dict.fromkeys(("java_method", "reflect", "try_reflect", "aes_encrypt"), "a Python function of functions:"),
     **dict.fromkeys(("version", "current_user", "session_user", "user"), FROM_ROWS),

@@ -40,6 +40,7 @@ ROW_BY_ROW = frozenset(("expressions", "from_", "where", "group", "having", "joi
 NODES = {
     "Window": "OVER", "Rollup": "ROLLUP", "Cube": "CUBE", "GroupingSets": "GROUPING SETS", "Pivot": "PIVOT",
     "WithinGroup": "WITHIN GROUP", "TableSample": "TABLESAMPLE", "IgnoreNulls": "IGNORE NULLS",
+    "Version": "FOR SYSTEM_TIME AS OF",
 }  # fmt: skip
 WRAPPERS = ("Filter", "Window", "WithinGroup", "IgnoreNulls", "RespectNulls")  # of a call, by what follows it
 
@@ -336,7 +337,9 @@ class Query:
         for node in self._nodes:
             yield from (clause for kind, clause in NODES.items() if isinstance(node, getattr(exp, kind)))
         for source, _ in self._sources:
-            if isinstance(source, exp.Lateral):
+            if isinstance(source, exp.Unnest):
+                yield "UNNEST"
+            elif isinstance(source, exp.Lateral):
                 yield "LATERAL (SELECT …)"
             elif not isinstance(source, exp.Table) or source.args.get("joins"):
                 yield "parentheses around a join"
@@ -344,8 +347,11 @@ class Query:
                 yield "a table function"
             elif source.alias_column_names:
                 yield "names for the columns of a table"
-        if any(join is not None and join.args.get("method") for _, join in self._sources):
-            yield "NATURAL JOIN"
+        methods = [str(join.args.get("method") or "").upper() for _, join in self._sources if join is not None]
+        distinct = self.tree.args.get("distinct")
+        if distinct is not None and distinct.args.get("on"):
+            yield "DISTINCT ON"
+        yield from (f"{method} JOIN" for method in methods if method)
 
 
 def is_within(inner: Span, outer: Span) -> bool:

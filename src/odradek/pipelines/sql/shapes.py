@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 RANKS = ("row_number", "rank", "dense_rank")
 WHEN_QUERIED = "the clause where you query the table or view; a sample: WHERE pmod(xxhash64(id), 10) = 0"
 EACH_SET = "an `aggregate` for each set of columns"
+LATEST_OF_TABLE = "a join with a static table of a database, in which another pipeline keeps the latest row of each key"
 # The clauses that streams do not have, and what to write instead; the first one that a query has is named.
 ADVICE = {
     "QUALIFY": "", "OVER": "", "WINDOW": "",
+    "DISTINCT ON": "a table or view with key and order_by: it has the latest row of each key",
     "DISTINCT": "deduplicate: {key: [all columns]}",
     "ROLLUP": EACH_SET, "CUBE": EACH_SET, "GROUPING SETS": EACH_SET,
     "PIVOT": "aggregate: {a: \"sum(x) filter (where k = 'a')\"}, a column for each value",
     "NATURAL JOIN": "JOIN … USING (k)",
+    "ASOF JOIN": LATEST_OF_TABLE, "FOR SYSTEM_TIME AS OF": LATEST_OF_TABLE,
+    "UNNEST": "LATERAL VIEW explode(tags) t AS tag",
     "LATERAL (SELECT …)": "LATERAL VIEW explode(…)",
     "WITHIN GROUP": "percentile(x, 0.5), or array_join(sort_array(collect_list(x)), ',')",
     "IGNORE NULLS": "max_by(x, at) filter (where x is not null)",
@@ -248,7 +252,8 @@ def _ranking(query: Query) -> str:
     at, is_latest = ("at", True) if first is None else (first.this.sql("spark"), bool(first.args.get("desc")))
     call = window.this
     if not isinstance(call, exp.Anonymous) or str(call.this).lower() not in RANKS:
-        return f"aggregate: {{…}}, by: [{by}], window: {{…}}"
+        state = f"state: {{key: [{by}], processor: package.module:Class}} for rows that need those before them"
+        return f"aggregate: {{…}}, by: [{by}], window: {{…}}; or {state}"
     row = f'aggregate: {{row: "{"max_by" if is_latest else "min_by"}(struct(…), {at})"}}, by: [{by}]'
     view = f"views: {{latest: {{from: {query.tables[0].table}, key: [{by}], order_by: [{at}]}}}}, or "
     rows = f"slice(sort_array(collect_list(struct({at}, …)), {'false' if is_latest else 'true'}), 1, n)"

@@ -252,7 +252,7 @@ def _check_start(text: str) -> None:
     if tokens[0].kind in {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "L_PAREN"}:
         return
     close = nearest(tokens[0].text, ["select", "with"])
-    hint = f"did you mean '{close}'?" if close else "write SELECT … FROM …"
+    hint = f"did you mean '{close}'?" if close else "write SELECT … FROM …, and a sink for where the rows go"
     raise SqlError("SQL must start with SELECT", tokens[0].start, hint)
 
 
