@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import read_state
-from odradek.console.cluster.snapshot import sample_values
-from odradek.console.cluster.traffic import (
+from odradek.console.cluster.snapshot import (
     BrokerLoad,
     Traffic,
     TrafficReader,
     loads_between,
     percentile_ms,
+    sample_values,
     values_between,
 )
 from odradek.console.cluster.watch import ClusterWatch

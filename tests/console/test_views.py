@@ -9,17 +9,10 @@ import pytest
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState
 from odradek.admin.groups import PartitionLag
-from odradek.admin.log_directories import Disks
+from odradek.admin.log_directories import Disks, LogDirectory
 from odradek.console.cluster.groups import LagSummary
 from odradek.console.cluster.records import Reading
-from odradek.console.cluster.snapshot import (
-    LogDirectory,
-    Snapshot,
-    examine,
-    growth_bytes,
-    rates_by_topic,
-    summarize,
-)
+from odradek.console.cluster.snapshot import Snapshot, examine, growth_bytes, rates_by_topic, summarize
 from odradek.console.models import Samples, Series
 from odradek.console.records.masking import mask, parse_rule
 from odradek.console.records.record import Record, parse_filter

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.local.executable import command_name
+from odradek.local.child_process import command_name
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -38,6 +38,8 @@ def cluster() -> None:
 
 
 INTERNAL_PREFIX = "__"
+BUCKET = "_bucket"
+COUNTER_SUFFIXES = ("_total", BUCKET, "_sum", "_count")
 WATCH_TIMEOUT_S = 2.0  # for a broker to answer, while the state is watched
 WAIT_INTERVAL_S = 0.25
 SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this time
@@ -473,7 +475,3 @@ def _reassignment_lines(partitions: list[cluster_state.PartitionState], limit: i
 
 def _rest(count: int, limit: int | None) -> list[str]:
     return [] if limit is None or count <= limit else [output.faint(f"and {count - limit:,} more; --all shows them")]
-
-
-BUCKET = "_bucket"
-COUNTER_SUFFIXES = ("_total", BUCKET, "_sum", "_count")

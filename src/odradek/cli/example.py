@@ -32,7 +32,7 @@ from odradek.examples.live_view.watching import watch
 from odradek.examples.simulator.loading import load_simulation
 from odradek.examples.simulator.population import Population
 from odradek.examples.simulator.producer import RecordProducer, producer_settings
-from odradek.local.executable import command_name
+from odradek.local.child_process import command_name
 from odradek.pipelines.definition.nodes import MappingNode, Scalar
 from odradek.pipelines.definition.places import ProblemList, Problems
 from odradek.pipelines.definition.substituting import read_yaml

@@ -12,7 +12,7 @@ from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import confirm, flag, format_option, properties_argument, repeatable, yes_option
 from odradek.cli.framework.output import print_json, say
 from odradek.conventions.figures import count_text
-from odradek.local.executable import command_name
+from odradek.local.child_process import command_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

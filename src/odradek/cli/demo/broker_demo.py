@@ -44,7 +44,7 @@ from odradek.examples.simulator.loading import load_simulation
 from odradek.examples.simulator.model import Flaws
 from odradek.examples.simulator.population import Population
 from odradek.examples.simulator.producer import RecordProducer, producer_settings, sending
-from odradek.local.executable import command_name
+from odradek.local.child_process import command_name
 
 HEADER = "odradek-demo"  # its value is the id of the run and the time of sending
 RECENT_RECORDS = 12

@@ -11,7 +11,7 @@ import click
 from odradek.cli.framework.options import option
 from odradek.cli.framework.output import faint
 from odradek.conventions.failures import Failure
-from odradek.local.executable import command_name
+from odradek.local.child_process import command_name
 from odradek.local.ports import listening_error
 from odradek.local.running_broker import BrokerError, RunningBroker
 from odradek.local.running_cluster import RunningCluster

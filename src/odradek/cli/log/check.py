@@ -1,19 +1,22 @@
 """Reads the files of a partition and finds what is wrong with them.
 
 Nothing is written, so the check may run while a broker uses the files. Then the end of the newest segment may be a
-write in progress, and files may disappear.
-"""
+write in progress, and files may disappear."""
 
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import re
+import struct
 from bisect import bisect_left, bisect_right
+from contextlib import contextmanager
 from sys import maxsize
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.cli.log import findings, stored_files
+from odradek.cli.log import findings
+from odradek.conventions.failures import Failure
 from odradek.host.real_disk import RealDisk
 from odradek.log import stored_segment
 from odradek.log.cleaned_segment import CLEANED_SUFFIX, SWAP_SUFFIX
@@ -32,12 +35,86 @@ from odradek.log.transaction_index import (
     decode_transaction_index,
     read_transaction_index,
 )
-from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, has_valid_checksum
+from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, has_valid_checksum, read_batch_header
 from odradek.protocol.compression import decompress
 from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+LARGEST_BATCH_BYTES = 256 * 1024 * 1024  # a larger decompressed batch counts as damaged
+_OFFSET_ENTRY = struct.Struct(">II")
+_TIME_ENTRY = struct.Struct(">qI")
+
+
+class BatchAt(NamedTuple):
+    """A batch and where it begins."""
+
+    position: int
+    header: BatchHeader
+
+
+class TornTail(NamedTuple):
+    """No batch begins at this position: the rest is an incomplete write, or damaged."""
+
+    position: int
+    problem: str
+
+
+def scan_segment(data: memoryview) -> Iterator[BatchAt | TornTail]:
+    """Yield every batch, damaged or not. An impossible length ends the scan."""
+    position = 0
+    while position < len(data):
+        left = len(data) - position
+        if left < HEADER_SIZE_BYTES:
+            yield TornTail(position, f"{left} bytes are less than a batch header")
+            return
+        header = read_batch_header(data, position)
+        if header.size_bytes < HEADER_SIZE_BYTES or header.magic not in (0, 1, 2):
+            yield TornTail(position, f"no batch begins here (length {header.batch_length}, magic {header.magic})")
+            return
+        if header.size_bytes > left:
+            yield TornTail(position, f"a batch of {header.size_bytes} bytes is cut off after {left}")
+            return
+        yield BatchAt(position, header)
+        position += header.size_bytes
+
+
+@contextmanager
+def mapped(path: str) -> Iterator[memoryview]:
+    """The bytes of a file, mapped into memory."""
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            yield memoryview(b"")
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as pages, memoryview(pages) as data:
+            yield data
+
+
+def base_offset_of(path: str) -> int:
+    """The base offset in the name of a segment's file."""
+    stem = os.path.basename(path).split(".")[0]
+    if not stem.isdecimal():
+        raise Failure(f"{path}: the file name of a segment begins with its base offset, as in {'0' * 20}.log")
+    return int(stem)
+
+
+def offset_entries(path: str, data: bytes) -> Iterator[tuple[int, int]]:
+    """Offsets and positions, up to the zeros that Apache Kafka preallocates in an active segment's index."""
+    base = base_offset_of(path)
+    for relative, position in _OFFSET_ENTRY.iter_unpack(data[: len(data) // 8 * 8]):
+        if not relative and not position:
+            return
+        yield base + relative, position
+
+
+def time_entries(path: str, data: bytes) -> Iterator[tuple[int, int]]:
+    """Timestamps and offsets, up to the zeros."""
+    base = base_offset_of(path)
+    for timestamp_ms, relative in _TIME_ENTRY.iter_unpack(data[: len(data) // 12 * 12]):
+        if not timestamp_ms and not relative:
+            return
+        yield timestamp_ms, base + relative
 
 
 _SEGMENT_FILE = re.compile(rf"(\d{{{stored_segment.NAME_DIGITS}}})(\.[a-z]+)")
@@ -97,10 +174,10 @@ def _check_with_indexes(
 def check_segment(path: str, on_progress: Callable[[int], None]) -> findings.SegmentCheck:
     base_offset = int(os.path.basename(path)[: stored_segment.NAME_DIGITS])
     check = findings.SegmentCheck(path, base_offset, next_offset=base_offset)
-    with stored_files.mapped(path) as data:
+    with mapped(path) as data:
         check.size_bytes = len(data)
-        for item in stored_files.scan_segment(data):
-            if isinstance(item, stored_files.TornTail):
+        for item in scan_segment(data):
+            if isinstance(item, TornTail):
                 check.damaged.append((item.position, len(data)))
                 check.findings.append(
                     findings.Finding(path, f"position {item.position}: {item.problem}", findings.Remedy.SALVAGE)
@@ -147,7 +224,7 @@ def _records_problem(data: memoryview, position: int, header: BatchHeader) -> st
     if not count:
         return None
     section = data[position + HEADER_SIZE_BYTES : position + header.size_bytes]
-    records = decompress(header.compression, section, stored_files.LARGEST_BATCH_BYTES)
+    records = decompress(header.compression, section, LARGEST_BATCH_BYTES)
     read_keys(records, 0, len(records), count)
     deltas = read_offset_deltas(records, 0, count)
     if any(later <= earlier for earlier, later in zip([-1, *deltas], deltas, strict=False)):
@@ -213,7 +290,7 @@ def _offset_index_problems(path: str, data: bytes, segment: findings.SegmentChec
     if len(data) % 8:
         yield f"{len(data)} bytes are not a multiple of an index entry"
     previous_offset = segment.base_offset - 1
-    for offset, position in stored_files.offset_entries(path, data):
+    for offset, position in offset_entries(path, data):
         first, _last = segment.batch_offsets.get(position, (None, None))
         if offset <= previous_offset:
             yield f"offset {offset} comes after {previous_offset}"
@@ -228,7 +305,7 @@ def _time_index_problems(path: str, data: bytes, segment: findings.SegmentCheck)
     if len(data) % 12:
         yield f"{len(data)} bytes are not a multiple of an index entry"
     last_ms, last_offset = -1, segment.base_offset
-    for timestamp_ms, offset in stored_files.time_entries(path, data):
+    for timestamp_ms, offset in time_entries(path, data):
         if timestamp_ms <= last_ms or offset < last_offset:
             yield f"timestamp {timestamp_ms} at offset {offset} comes after {last_ms} at {last_offset}"
         last_ms, last_offset = timestamp_ms, offset

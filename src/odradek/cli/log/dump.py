@@ -14,7 +14,7 @@ import click
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import flag, format_option
 from odradek.cli.framework.output import faint, fields_of, one_line, print_columns, print_json, say, strong, values_of
-from odradek.cli.log import stored_files
+from odradek.cli.log import check
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text, iso_text, size_text
 from odradek.log.checkpoints import decode_checkpoint
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 COUNTS = "first_offset last_offset batches records size_bytes"
 BATCHES_AT_ONCE = 5000
-MOST_OBJECTS = stored_files.LARGEST_BATCH_BYTES // 256  # records and headers of a batch
+MOST_OBJECTS = check.LARGEST_BATCH_BYTES // 256  # records and headers of a batch
 NO_BATCH = ProducerBatch(-1, -1, 0, -1)
 FLAGS = ("transaction", "control", "append time", "delete horizon")
 
@@ -123,15 +123,15 @@ def read_side_file(path: str, wanted: Dump) -> tuple[str, list[Row]]:
 
 
 def dump_segment(path: str, wanted: Dump) -> None:
-    base_offset = stored_files.base_offset_of(path)
-    with stored_files.mapped(path) as data:
+    base_offset = check.base_offset_of(path)
+    with check.mapped(path) as data:
         summary = summarise(data)
         if wanted.as_json:
             place = {"kind": "segment", "file": path, "base_offset": base_offset}
             print_json({**place, **fields_of(summary, f"{COUNTS} codecs min_time max_time")})
         else:
             say(f"{strong(path)}  {summary_text(summary)}")
-        batches = (item for item in stored_files.scan_segment(data) if not isinstance(item, stored_files.TornTail))
+        batches = (item for item in check.scan_segment(data) if not isinstance(item, check.TornTail))
         if wanted.as_json:
             for item in batches:
                 print_json({"kind": "batch", "file": path, **batch_row(item)})
@@ -152,10 +152,10 @@ def report_problem(path: str, summary: SegmentSummary, wanted: Dump) -> None:
         wanted.report(path, summary.problem)
 
 
-def record_rows(path: str, data: memoryview, item: stored_files.BatchAt, wanted: Dump) -> Iterator[dict[str, Any]]:
+def record_rows(path: str, data: memoryview, item: check.BatchAt, wanted: Dump) -> Iterator[dict[str, Any]]:
     try:
         batch = data[item.position : item.position + item.header.size_bytes]
-        largest = stored_files.LARGEST_BATCH_BYTES
+        largest = check.LARGEST_BATCH_BYTES
         for record in read_records(batch, largest, escapes_names=True, most_objects=MOST_OBJECTS):
             yield record_row(record, with_values=wanted.show_values)
     except MalformedMessage as error:
@@ -175,7 +175,7 @@ def dump_directory(path: str, wanted: Dump) -> None:
         return
     summaries: dict[str, SegmentSummary] = {}
     for segment in segments:
-        with stored_files.mapped(segment) as data:
+        with check.mapped(segment) as data:
             summaries[segment] = summarise(data)
     records, size_bytes = (
         sum(getattr(each, name) for each in summaries.values()) for name in ("records", "size_bytes")
@@ -214,8 +214,8 @@ class SegmentSummary:
     def max_time(self) -> str | None:
         return None if self.max_timestamp_ms is None else iso_text(self.max_timestamp_ms)
 
-    def add(self, item: stored_files.BatchAt | stored_files.TornTail) -> None:
-        if isinstance(item, stored_files.TornTail):
+    def add(self, item: check.BatchAt | check.TornTail) -> None:
+        if isinstance(item, check.TornTail):
             self.problem = f"position {item.position}: {item.problem}"
             return
         header = item.header
@@ -234,7 +234,7 @@ class SegmentSummary:
 
 def summarise(data: memoryview) -> SegmentSummary:
     summary = SegmentSummary(size_bytes=len(data))
-    for item in stored_files.scan_segment(data):
+    for item in check.scan_segment(data):
         summary.add(item)
     return summary
 
@@ -248,12 +248,12 @@ Row = dict[str, Any]
 
 
 def offset_index_rows(path: str, data: bytes) -> Iterator[Row]:
-    for offset, position in stored_files.offset_entries(path, data):
+    for offset, position in check.offset_entries(path, data):
         yield {"kind": "offset_index_entry", "offset": offset, "position": position}
 
 
 def time_index_rows(path: str, data: bytes) -> Iterator[Row]:
-    for timestamp_ms, offset in stored_files.time_entries(path, data):
+    for timestamp_ms, offset in check.time_entries(path, data):
         yield {
             "kind": "time_index_entry", "timestamp": timestamp_ms, "time": iso_text(timestamp_ms), "offset": offset
         }  # fmt: skip
@@ -344,7 +344,7 @@ def print_segments(summaries: Mapping[str, SegmentSummary]) -> None:
     print_columns(["SEGMENT", "FIRST", "LAST", "BATCHES", "RECORDS", "SIZE", "CODECS", "FROM", "TO"], rows, indent="  ")
 
 
-def batch_row(item: stored_files.BatchAt) -> dict[str, Any]:
+def batch_row(item: check.BatchAt) -> dict[str, Any]:
     header = item.header
     return {
         "position": item.position,
@@ -362,7 +362,7 @@ def batch_row(item: stored_files.BatchAt) -> dict[str, Any]:
     }
 
 
-def print_batches(items: Sequence[stored_files.BatchAt]) -> None:
+def print_batches(items: Sequence[check.BatchAt]) -> None:
     titles = ["POSITION", "FIRST", "LAST", "RECORDS", "BYTES", "CODEC", "EPOCH", "MAX TIMESTAMP", "PRODUCER", "FLAGS"]
     fields = ("position", "base_offset", "last_offset", "records", "size_bytes", "codec", "leader_epoch")
     rows = []
@@ -384,7 +384,7 @@ def record_row(record: Record, *, with_values: bool) -> dict[str, Any]:
     return row
 
 
-def print_batch_line(item: stored_files.BatchAt) -> None:
+def print_batch_line(item: check.BatchAt) -> None:
     """One batch as a line above its records."""
     header = item.header
     facts = [
@@ -399,14 +399,14 @@ def print_batch_line(item: stored_files.BatchAt) -> None:
     say(faint(f"  batch at {item.position}: {' · '.join([*facts, *flags_of(item)])}"))
 
 
-def producer_text(item: stored_files.BatchAt) -> str:
+def producer_text(item: check.BatchAt) -> str:
     header = item.header
     if header.producer_id < 0:
         return "–"
     return f"{header.producer_id}/{header.producer_epoch} seq {header.base_sequence}"
 
 
-def flags_of(item: stored_files.BatchAt) -> list[str]:
+def flags_of(item: check.BatchAt) -> list[str]:
     header = item.header
     flags = (
         header.is_transactional,

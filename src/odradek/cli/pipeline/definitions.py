@@ -28,7 +28,7 @@ from odradek.cli.pipeline.options import (
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.examples.folders import copy_example, find_example
-from odradek.local.executable import command_name
+from odradek.local.child_process import command_name
 from odradek.pipelines.definition.vocabulary import PIPELINE_NAME, TOPIC_NAME
 
 if TYPE_CHECKING:

@@ -18,8 +18,15 @@ from odradek.admin.log_directories import read_disks
 from odradek.admin.offsets import EARLIEST, LATEST, read_offsets
 from odradek.admin.wire import TIMEOUT_S, KeptConnections
 from odradek.console.cluster.groups import read_group_lags
-from odradek.console.cluster.snapshot import Snapshot, examine, rates_by_topic, sample_values, summarize
-from odradek.console.cluster.traffic import TrafficReader, loads_between
+from odradek.console.cluster.snapshot import (
+    Snapshot,
+    TrafficReader,
+    examine,
+    loads_between,
+    rates_by_topic,
+    sample_values,
+    summarize,
+)
 from odradek.console.models import Sample, Samples, Series
 from odradek.conventions.failures import Failure
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
@@ -31,8 +38,7 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.admin.cluster_state import ClusterState
     from odradek.admin.wire import SecuredAddress, Versions
-    from odradek.console.cluster.snapshot import Key
-    from odradek.console.cluster.traffic import BrokerLoad
+    from odradek.console.cluster.snapshot import BrokerLoad, Key
     from odradek.protocol.schema import Request, Response
 
 SHARE_OF_TIME = 10  # the watches of a console use at most one of so many parts of a processor together

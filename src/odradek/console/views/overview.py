@@ -13,8 +13,10 @@ from odradek.conventions.figures import count_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.console.cluster.snapshot import ClusterState, KnownBroker, LogDirectory, PartitionState, Snapshot
-    from odradek.console.cluster.traffic import BrokerLoad
+    from odradek.admin.broker_requests import KnownBroker
+    from odradek.admin.cluster_state import ClusterState, PartitionState
+    from odradek.admin.log_directories import LogDirectory
+    from odradek.console.cluster.snapshot import BrokerLoad, Snapshot
     from odradek.console.cluster.watch import Freshness
     from odradek.console.models import Sample, Samples, Series
 

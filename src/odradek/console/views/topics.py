@@ -10,8 +10,9 @@ from odradek.console.views.figures import Page, has_words, page_of, sparkline
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from odradek.admin.cluster_state import PartitionState
     from odradek.admin.settings import Setting
-    from odradek.console.cluster.snapshot import PartitionState, Snapshot, TopicSummary
+    from odradek.console.cluster.snapshot import Snapshot, TopicSummary
     from odradek.console.models import Series
 
 COLUMNS: Mapping[str, tuple[str, Callable[[TopicSummary], float | str]]] = {
