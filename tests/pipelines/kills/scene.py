@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import random
 import sys
 import threading
@@ -16,12 +17,11 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.spark.continuing import continuing
-from odradek.pipelines.spark.engines.batch import run_batch
-from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.launching import RunCallbacks, run_of_way
 from odradek.pipelines.spark.writing.databases import reading
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.leashed import Leashed
-from tests.pipelines.spark.stage import catch_up
+from tests.pipelines.spark.stage import caught_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,16 +121,18 @@ class Scene:
         """Runs the pipeline until it has caught up, like the command, in the existing Spark session."""
         pipeline = self._pipeline()
         cluster = prepare_topics(pipeline)
-        with continuing(pipeline, cluster, lambda _text: None) as starts:
-            catch_up(StandardEngine(spark, pipeline, cluster, starts=starts))
+        run = run_of_way(pipeline, cluster)
+        with continuing(pipeline, cluster, lambda _text: None, plan=run.plan) as starts:
+            callbacks = RunCallbacks(lambda _text: None, lambda _report: None)
+            caught_up(run.start(spark, starts, callbacks, until_caught_up=True))
 
     def recompute(self, spark: SparkSession, database: str) -> None:
         """Runs the same definition as a batch, into another database."""
         other = dataclasses.replace(self._pipeline(), warehouse=f"sqlite:///{self.folder}/{database}")
-        run_batch(spark, other, prepare_topics(other))
+        run_of_way(other, prepare_topics(other)).once(spark, None)
 
     def _pipeline(self) -> Pipeline:
-        found = load_yaml(str(self.folder / "pipeline.yml"), {}).pipeline
+        found = load_yaml(str(self.folder / "pipeline.yml"), os.environ).pipeline
         assert found is not None
         return found
 

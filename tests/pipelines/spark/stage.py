@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline, Start
     from odradek.pipelines.spark.computing.counts import BatchReport
+    from odradek.pipelines.spark.engines.running import Running
 
 PATIENCE_S = 60.0  # for a response of a broker
 WAIT_S = 300.0  # a limit for a busy machine, not the expected time
@@ -145,8 +146,11 @@ def await_partitions(bootstrap_servers: str, topic: str, partitions: int) -> Non
 
 
 def catch_up(engine: StandardEngine | standard_planned.StandardEngine, wait_s: float = WAIT_S) -> None:
+    caught_up(engine.start(until_caught_up=True), wait_s)
+
+
+def caught_up(running: Running, wait_s: float = WAIT_S) -> None:
     """Waits until all existing records are processed."""
-    running = engine.start(until_caught_up=True)
     give_up_at = time.monotonic() + wait_s
     try:
         running.wait(lambda: time.monotonic() > give_up_at)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 
-import odradek.pipelines.spark.fan_out
-import odradek.pipelines.spark.one_pass.batches
+from odradek.pipelines.spark import fan_out
+from odradek.pipelines.spark.engines import standard_planned
 from odradek.pipelines.spark.engines.running import PipelineFailed
+from odradek.pipelines.spark.one_pass import batches
 from odradek.pipelines.spark.writing.outputs import write_outputs
 from tests.pipelines.committed import committed_records
 
@@ -109,7 +110,7 @@ def fail_before(monkeypatch: pytest.MonkeyPatch, kind: str, number: int) -> None
 
         return dataclasses.replace(output, write=write_or_fail)
 
-    for module in (odradek.pipelines.spark.fan_out, odradek.pipelines.spark.one_pass.batches):
+    for module in (fan_out, batches, standard_planned):
         monkeypatch.setattr(module, "write_outputs", write)
 
 

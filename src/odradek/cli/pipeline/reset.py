@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import re
 import time
 from pathlib import Path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.operating.checkpoints import Checkpoints, FlowCheckpoint
     from odradek.pipelines.planning.flow import Flow
+    from odradek.pipelines.planning.plan import Flow as PlannedFlow
 
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}[T ]")
 HINT = "write earliest, latest, a time such as 2026-01-31T12:00 or -1h, or TOPIC:PARTITION:OFFSET"
@@ -205,16 +207,31 @@ def agrees() -> bool:
 
 def flows_of(found: Pipeline) -> dict[str, Flow]:
     from odradek.pipelines.definition.graph import build_graph
+    from odradek.pipelines.definition.loading import Way, way
     from odradek.pipelines.definition.vocabulary import Engine
     from odradek.pipelines.operating.checkpoints import Checkpoints
     from odradek.pipelines.operating.fingerprints import REALTIME_FLOW, as_recorded
     from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.planning.flows import split_flows
+    from odradek.pipelines.spark.rehearsal.local_pipeline import plan_again
 
     if found.engine is Engine.REALTIME:
         return {REALTIME_FLOW: Flow(REALTIME_FLOW, "", sinks=found.sinks)}
+    if way(os.environ) is Way.NEW:
+        return {each.name: declared_flow(found, each) for each in plan_again(found).flows}
     recorded = as_recorded(found, Checkpoints(found).definition())
     return {flow.name: flow for flow in split_flows(recorded, build_graph(recorded))}
+
+
+def declared_flow(found: Pipeline, flow: PlannedFlow) -> Flow:
+    """A flow with the sinks and views that the definition declares."""
+    from odradek.pipelines.planning.flow import Flow
+
+    ends = {(each.name, each.is_view) for each in flow.ends}
+    sinks = tuple(each for each in found.sinks if (each.name, False) in ends)
+    views = tuple(each for each in found.views if (each.name, True) in ends)
+    files = next((each for each in found.sinks if flow.files is not None and each.name == flow.files.name), None)
+    return Flow(flow.name, flow.root, sinks=sinks, views=views, files=files)
 
 
 def files_folder(found: Pipeline, flow: Flow) -> Path | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import queue
 import signal
 import sys
@@ -346,6 +347,8 @@ def rebuild(file: str, names: tuple[str, ...], as_json: bool) -> None:
     """
     found = chosen_pipeline(file, "standard")
     require_spark()
+    from odradek.pipelines.definition.loading import Way, way
+    from odradek.pipelines.spark import rebuilding_planned
     from odradek.pipelines.spark.rebuilding import rebuild_views, rebuildable
 
     known = rebuildable(found)
@@ -364,4 +367,5 @@ def rebuild(file: str, names: tuple[str, ...], as_json: bool) -> None:
         print_result(result, f"{end.name}: {count_text(rows, 'row')}", as_json=as_json)
 
     with pipeline_errors():
-        rebuild_views(found, chosen, note, done)
+        rebuilding = rebuilding_planned.rebuild_views if way(os.environ) is Way.NEW else rebuild_views
+        rebuilding(found, chosen, note, done)

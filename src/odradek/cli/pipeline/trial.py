@@ -184,8 +184,10 @@ def preview(file: str, step: str, records: int, limit: int, follow: bool, as_jso
     options.require_spark()
     check_brokers(found)
     from odradek.cli.pipeline.sql import SETTINGS, print_table
-    from odradek.pipelines.spark.previewing import follow as followed
-    from odradek.pipelines.spark.previewing import preview as previewed
+    from odradek.pipelines.definition.loading import Way, way
+    from odradek.pipelines.spark import previewing, previewing_planned
+
+    chosen = previewing_planned if way(os.environ) is Way.NEW else previewing
 
     def show(answer: Answer) -> None:
         if as_json:
@@ -202,7 +204,7 @@ def preview(file: str, step: str, records: int, limit: int, follow: bool, as_jso
 
     with options.pipeline_errors():
         if follow:
-            followed(found, step, records, SETTINGS, note, show_new)
+            chosen.follow(found, step, records, SETTINGS, note, show_new)
             return
-        with previewed(found, step, records, SETTINGS, note) as answer:
+        with chosen.preview(found, step, records, SETTINGS, note) as answer:
             show(answer)
