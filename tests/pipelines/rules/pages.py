@@ -1,4 +1,4 @@
-"""Pages of docs/rules: prose, definitions in blocks of YAML, and the exact verdict behind each.
+"""Pages of docs/rules, and docs/sql-you-know.md: prose, definitions in blocks of YAML, and the exact verdict of each.
 
 The first block of a page declares its sources. A definition without sinks and views writes its last step to a topic.
 `python -m tests.pipelines.rules.pages` writes the verdicts into the pages: read them as a user would.
@@ -21,7 +21,7 @@ from odradek.pipelines.planning.rules import checked_plan
 if TYPE_CHECKING:
     from odradek.pipelines.planning.constructs import Construct
 
-FOLDER = Path(__file__).resolve().parents[3] / "docs" / "rules"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 BLOCK = re.compile(r"```yaml\n(?P<yaml>.*?)```\n(?:```text\n(?P<verdict>.*?)```\n)?", re.DOTALL)
 ACCEPTED = "accepted\n"
 
@@ -66,7 +66,7 @@ def with_end(definition: str) -> str:
 
 
 def pages() -> list[Path]:
-    return sorted(FOLDER.glob("*.md"))
+    return [*sorted(DOCS.glob("rules/*.md")), DOCS / "sql-you-know.md"]
 
 
 def examples(page: Path) -> list[Example]:
