@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from odradek.pipelines.definition.keys import FUNCTION, PIPELINE, SINK, SOURCE, STEP, VIEW
-from odradek.pipelines.definition.loading import load_python, load_yaml
+from odradek.pipelines.definition.loading import load_file, load_python, load_yaml
 
+PLANNED = Path(__file__).resolve().parents[3] / "docs" / "pipelines-planned.md"
 REFERENCE = (Path(__file__).resolve().parents[3] / "docs" / "pipelines.md").read_text()
 SECTIONS = {title.split("\n")[0]: title for title in REFERENCE.split("\n## ")}
 
@@ -42,3 +43,13 @@ def test_the_examples_are_sound(tmp_path: Path) -> None:
     (tmp_path / "example.py").write_text(python_text)
     (definition,) = load_python(str(tmp_path / "example.py"))
     assert definition.problems == ()
+
+
+def test_the_examples_of_the_rules_are_sound(tmp_path: Path) -> None:
+    page = PLANNED.read_text()
+    assert page.count("\n") <= 300
+    (tmp_path / "p.yml").write_text(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0])
+    (tmp_path / "rigs.py").write_text(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0])
+    for name in ("p.yml", "rigs.py"):
+        (definition,) = load_file(str(tmp_path / name), {"ODRADEK_PIPELINES": "new"})
+        assert definition.problems == ()
