@@ -18,7 +18,15 @@ from odradek.pipelines.spark.writing.databases import WarehouseRefused, Warehous
 from odradek.pipelines.spark.writing.table_changes import TableChange
 from odradek.pipelines.spark.writing.warehouse import BatchNumber, RunReplaced, Warehouse
 from tests.pipelines.hostile_names import check_names
-from tests.pipelines.spark.change_model import Change, batches_of, change_lists, current_rows, history_rows, stored
+from tests.pipelines.spark.change_model import (
+    Change,
+    batches_of,
+    change_lists,
+    current_rows,
+    decided,
+    history_rows,
+    stored,
+)
 from tests.pipelines.spark.change_model import write as write_changes
 from tests.pipelines.spark.test_order import ORDERS
 from tests.pipelines.spark.test_order import check_database as check_order
@@ -106,6 +114,27 @@ def test_an_older_row_does_not_replace_a_newer_one(warehouse: Warehouse, postgre
     for number, (hour, value) in enumerate([(12, 1), (11, 2), (13, 3)]):
         warehouse.write(BatchNumber("q", number), [change((1, NOON.replace(hour=hour), value), order_by=("at",))])
     assert postgres.execute("select at, value from t", database) == [(NOON.replace(hour=13), 3)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ordered"),
+    [
+        (T.BooleanType(), [None, False, True]),
+        (T.DateType(), [None, date(1, 1, 1), date(9999, 12, 31)]),
+        (T.TimestampType(), [None, datetime(1, 1, 1, tzinfo=UTC), NOON]),
+        (T.BinaryType(), [None, b"", b"\x00", b"\xff"]),
+        (T.DecimalType(20, 4), [None, Decimal("-1.5000"), Decimal("1234567890123456.7891")]),
+        (T.StringType(), [None, "", "B", "a", "é", "\U0001f600"]),
+    ],
+)
+def test_the_greatest_value_of_any_type_is_kept(
+    warehouse: Warehouse, postgres: Server, database: str, kind: T.DataType, ordered: list[Any]
+) -> None:
+    """Null is the least value, text is compared by its bytes."""
+    schema = T.StructType().add("id", T.LongType()).add("value", kind)
+    for number, value in enumerate([*ordered[1::2], *ordered[::2]]):
+        warehouse.write(BatchNumber("q", number), [TableChange("t", schema, [(1, value)], ("id",), ("value",))])
+    assert postgres.execute("select value from t", database) == [(ordered[-1],)]
 
 
 def test_a_batch_that_fails_in_the_middle_leaves_nothing(warehouse: Warehouse, postgres: Server, database: str) -> None:
@@ -254,13 +283,19 @@ def test_text_is_ordered_by_its_bytes_whatever_the_collation(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
-@given(change_lists(st.sampled_from(["", "B", "a", "é", "\U0001f600"])), st.lists(st.integers(0, 99)), st.booleans())
+@given(
+    change_lists(st.sampled_from(["", "B", "a", "é", "\U0001f600"])),
+    st.lists(st.integers(0, 99)),
+    st.booleans(),
+    st.booleans(),
+)
 def test_change_data_gives_the_table_of_the_model(
-    warehouse: Warehouse, changes: list[Change], cuts: list[int], history: bool
+    warehouse: Warehouse, changes: list[Change], cuts: list[int], history: bool, has_ties: bool
 ) -> None:
     table = f"t{uuid.uuid4().hex}"
-    write_changes(warehouse, table, batches_of(changes, cuts), history=history)
-    assert stored(warehouse, table) == (history_rows if history else current_rows)(changes)
+    write_changes(warehouse, table, batches_of(changes, cuts), history=history, has_ties=has_ties)
+    expected = decided(changes) if has_ties else changes
+    assert stored(warehouse, table) == (history_rows if history else current_rows)(expected)
 
 
 def test_names_and_values_stay_names_and_values(warehouse: Warehouse, postgres: Server, database: str) -> None:

@@ -75,11 +75,22 @@ def batches_of(changes: Sequence[Change], cuts: Sequence[int]) -> list[list[Chan
     return [list(changes[start:end]) for start, end in pairwise(edges)]
 
 
-def write(warehouse: Warehouse, table: str, batches: Sequence[Sequence[Change]], *, history: bool) -> None:
+def decided(changes: Sequence[Change]) -> list[Change]:
+    """One change of each sequence: a deletion, or the one with the greatest value."""
+    found: dict[tuple[Any, ...], Change] = {}
+    for each in sorted(changes, key=lambda change: (change.is_deleted, change.value)):
+        found[(each.id, each.region, each.lsn)] = each
+    return list(found.values())
+
+
+def write(
+    warehouse: Warehouse, table: str, batches: Sequence[Sequence[Change]], *, history: bool, has_ties: bool = False
+) -> None:
     is_text = any(isinstance(each.lsn, str) for batch in batches for each in batch)
     schema = TEXT_SCHEMA if is_text else SCHEMA
     for number, batch in enumerate(batches):
-        data = ChangeData(table, schema, [each.row for each in batch], ("id", "region"), "lsn", history)
+        rows, ties = [each.row for each in batch], ("value",) if has_ties else None
+        data = ChangeData(table, schema, rows, ("id", "region"), "lsn", history, ties=ties)
         assert warehouse.write(BatchNumber(table, number), [data])
         assert not warehouse.write(BatchNumber(table, number), [data])
 

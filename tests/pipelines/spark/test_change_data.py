@@ -21,6 +21,7 @@ from tests.pipelines.spark.change_model import (
     batches_of,
     change_lists,
     current_rows,
+    decided,
     history_rows,
     stored,
     write,
@@ -66,6 +67,16 @@ def test_any_order_of_arrival_gives_the_same_table(
     table = f"t{uuid.uuid4().hex}"
     write(warehouse, table, batches_of(data.draw(st.permutations(unique)), cuts), history=history)
     assert stored(warehouse, table) == (history_rows if history else current_rows)(unique)
+
+
+@ONE_DATABASE
+@given(change_lists(st.sampled_from(["", "B", "a"])), CUTS, st.booleans())
+def test_of_changes_with_one_sequence_a_deletion_or_the_greatest_counts(
+    warehouse: Warehouse, changes: list[Change], cuts: list[int], history: bool
+) -> None:
+    table = f"t{uuid.uuid4().hex}"
+    write(warehouse, table, batches_of(changes, cuts), history=history, has_ties=True)
+    assert stored(warehouse, table) == (history_rows if history else current_rows)(decided(changes))
 
 
 def changes(*rows: tuple[int, bool], history: bool = False, remember: timedelta | None = None) -> ChangeData:

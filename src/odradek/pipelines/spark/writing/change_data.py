@@ -148,8 +148,9 @@ class Applying:
             if ties is not None:
                 is_row = self.staged.c[IS_DELETED].is_(sa.false())
                 is_same = sa.and_(kept.c[sequence] == self.staged.c[sequence], is_row)
-                greater = comes_after(kept.c, self.staged.c, ties, self.connection.dialect.name)
-                found.append(is_same if kept is self.deletions else sa.and_(is_same, greater))
+                named = () if kept is self.deletions else ties  # a deletion comes after all rows of its sequence
+                greater = comes_after(kept.c, self.staged.c, named, self.connection.dialect.name, or_equal=not named)
+                found.append(sa.and_(is_same, greater))
             if found:
                 self._run(self.staged.delete().where(sa.exists().where(self._same_key(kept), sa.or_(*found))))
 
