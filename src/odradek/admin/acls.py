@@ -150,6 +150,14 @@ def type_name(kind: ResourceType) -> str:
     return next(name for name, each in TYPES.items() if each is kind)
 
 
+def checked_principal(text: str) -> str:
+    """`User:alice`. ValueError for a name without a type, which is taken for a mistake, as in kafka-acls."""
+    kind, colon, name = text.partition(":")
+    if not (kind and colon and name) or not text.isprintable():
+        raise ValueError(f"{text[:60]!r} is not TYPE:NAME, such as User:alice or User:*")
+    return text
+
+
 def parse_resource(text: str) -> tuple[ResourceType, str] | None:
     """`topic:orders`, `group:billing`, `transactional-id:payments`, `user:User:bob`, `delegation-token:ID`, `cluster`;
     None for anything else."""

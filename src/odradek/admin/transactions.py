@@ -16,6 +16,7 @@ from odradek.admin.broker_requests import (
     retry_while_loading,
 )
 from odradek.admin.errors import broker_failure, check
+from odradek.conventions.failures import Failure
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -167,6 +168,21 @@ def open_transactions_in(topic: str, partition: PartitionResponse, leader: Known
                 producer.current_txn_start_offset,
                 producer.last_timestamp,
             )
+
+
+def find_open_transaction(cluster: Cluster, topic: str, partition: int, start_offset: int) -> OpenTransaction:
+    """The transaction of a partition that begins at this offset."""
+    leaders = partition_leaders(cluster, [topic])
+    cluster.choose_partitions(topic, [partition])
+    if (topic, partition) not in leaders:
+        raise Failure(f"{topic}-{partition} has no leader")
+    found = read_open_transactions(cluster.requests, {(topic, partition): leaders[topic, partition]})
+    for each in found:
+        if each.start_offset == start_offset:
+            return each
+    offsets = ", ".join(str(each.start_offset) for each in found)
+    has = f"transactions are open from offset {offsets}" if found else "no transaction is open there"
+    raise Failure(f"no transaction of {topic}-{partition} begins at offset {start_offset}; {has}")
 
 
 def abort_transaction(requests: BrokerRequests, found: OpenTransaction) -> None:

@@ -18,6 +18,7 @@ from odradek.admin.acls import (
     as_row,
     bindings,
     check_access,
+    checked_principal,
     create,
     delete,
     describe,
@@ -65,15 +66,7 @@ def acl() -> None:
     """
 
 
-def read_principal(text: str) -> str:
-    """`User:alice`. A name without a type is taken for a mistake, as in kafka-acls."""
-    kind, colon, name = checked_text(text).partition(":")
-    if not (kind and colon and name):
-        raise ValueError(f"'{text}' is not TYPE:NAME, such as User:alice or User:*")
-    return text
-
-
-PRINCIPAL = ArgumentType("principal", read_principal)
+PRINCIPAL = ArgumentType("principal", lambda text: checked_principal(checked_text(text)))
 
 
 def resource_options(function: F) -> F:

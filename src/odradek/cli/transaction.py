@@ -142,16 +142,7 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
     The leader of the partition writes an abort marker, so that read_committed consumers can pass. The coordinator
     is not involved: abort only transactions that `find-hanging` shows. Others may be committed later in part.
     """
-    leaders = transactions.partition_leaders(cluster, [topic])
-    cluster.choose_partitions(topic, [partition])
-    if (topic, partition) not in leaders:
-        raise Failure(f"{topic}-{partition} has no leader")
-    found = transactions.read_open_transactions(cluster.requests, {(topic, partition): leaders[topic, partition]})
-    chosen = next((each for each in found if each.start_offset == start_offset), None)
-    if chosen is None:
-        offsets = ", ".join(str(each.start_offset) for each in found)
-        has = f"transactions are open from offset {offsets}" if found else "no transaction is open there"
-        raise Failure(f"no transaction of {topic}-{partition} begins at offset {start_offset}; {has}")
+    chosen = transactions.find_open_transaction(cluster, topic, partition, start_offset)
     confirm(f"Abort the transaction of producer {chosen.producer_id} in {topic}-{partition}?", yes)
     transactions.abort_transaction(cluster.requests, chosen)
     aborted = output.fields_of(chosen, "topic partition start_offset producer_id")

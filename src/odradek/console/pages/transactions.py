@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 from odradek.admin import transactions
 from odradek.console.pages.requests import PageRequest, Routes
 from odradek.console.views.figures import has_words
-from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
@@ -64,13 +63,7 @@ async def show(request: PageRequest) -> Response:
 
 def abort_in_partition(cluster: Cluster, topic: str, partition: int, start_offset: int) -> None:
     """Write an abort marker; Failure if no transaction begins there."""
-    leaders = transactions.partition_leaders(cluster, [topic])
-    if (topic, partition) not in leaders:
-        raise Failure(f"{topic}-{partition} has no leader")
-    found = transactions.read_open_transactions(cluster.requests, {(topic, partition): leaders[topic, partition]})
-    chosen = next((each for each in found if each.start_offset == start_offset), None)
-    if chosen is None:
-        raise Failure(f"no open transaction of {topic}-{partition} begins at offset {start_offset}")
+    chosen = transactions.find_open_transaction(cluster, topic, partition, start_offset)
     transactions.abort_transaction(cluster.requests, chosen)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.admin.acls import OPERATIONS, TYPES, Access, as_row, describe
+from odradek.admin.acls import OPERATIONS, TYPES, Access, as_row, checked_principal, describe
 from odradek.admin.quotas import Entity, Part, entity_text, value_text
 from odradek.console.views.figures import FormError, has_words
 from odradek.security.acls.bindings import AclBinding, AclFilter, PatternType, Permission
@@ -93,10 +93,10 @@ def rule_filters(fields: Mapping[str, str]) -> list[AclFilter]:
 
 
 def parse_principal(text: str) -> str:
-    kind, colon, name = text.partition(":")
-    if not (kind and colon and name) or not text.isprintable():
-        raise FormError(f"{text[:60]!r} is not TYPE:NAME, such as User:alice or User:*")
-    return text
+    try:
+        return checked_principal(text)
+    except ValueError as problem:
+        raise FormError(str(problem)) from None
 
 
 def parse_access(role: str, operation: str) -> Access:
