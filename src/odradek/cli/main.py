@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import click
 
+from odradek import __version__
 from odradek.cli.client.options import remember_profile
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.interrupt import interrupt, interrupts
@@ -56,9 +57,7 @@ COMMANDS = {
 def print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:
         return
-    from importlib.metadata import version
-
-    click.echo(f"odradek {version('odradek')}")
+    click.echo(f"odradek {__version__}")
     context.exit()
 
 

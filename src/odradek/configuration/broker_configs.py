@@ -6,7 +6,7 @@ A `BrokerConfig` never changes. Settings altered at run time give a new one, by 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from odradek.configuration.broker_config_table import BROKER_CONFIGS
@@ -26,6 +26,7 @@ from odradek.configuration.sasl_listeners import SaslListener, is_sasl_property,
 from odradek.configuration.tls_config_table import TLS_CONFIGS
 from odradek.configuration.tls_settings import principal_mapping_rules, tls_settings
 from odradek.configuration.topic_config_table import TOPIC_CONFIGS
+from odradek.conventions.dataclass import dataclass
 from odradek.security.tls.settings import ClientAuth
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ import enum
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
+
+from odradek.conventions.dataclass import dataclass
 
 Value = bool | int | float | str | tuple[str, ...] | None
 # Returns a description of the allowed values when a value is not allowed, and None when it is.

@@ -6,12 +6,13 @@ A property may be set for one mechanism of a listener (`listener.name.<listener>
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, cast
 
 from odradek.configuration.config_types import ConfigError
 from odradek.configuration.sasl_config_table import SASL_CONFIGS
 from odradek.conventions.client_properties import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasError, parse_jaas
+from odradek.conventions.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

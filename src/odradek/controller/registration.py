@@ -9,10 +9,10 @@ lost records (KIP-966), the newest last; `odradek_previous_epoch` is the last of
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.configuration.listeners import Endpoint
+from odradek.conventions.dataclass import dataclass
 from odradek.metadata.entities import BrokerImage
 from odradek.metadata.metadata_level import FIRST_LEVEL, NEWEST_LEVEL
 from odradek.protocol.malformed import MalformedMessage

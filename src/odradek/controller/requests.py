@@ -6,7 +6,7 @@ A `ChangeRequest` carries its pure decision. The other requests need more of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, NoReturn, TypeVar
 
 from odradek.controller.decisions.acls import (
@@ -39,6 +39,7 @@ from odradek.controller.decisions.scram_credentials import (
     refuse_scram_alterations,
 )
 from odradek.controller.decisions.topic_deletion import decide_deletions
+from odradek.conventions.dataclass import dataclass
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +34,8 @@ def without_prefix(line: str) -> str:
 
 def similar_names(name: str, known: Iterable[str]) -> list[str]:
     """The known names that are most like `name`, best first."""
+    from difflib import SequenceMatcher  # noqa: PLC0415 - only a mistyped name needs it
+
     matcher = SequenceMatcher(b=name)
     rated = []
     for each in known:

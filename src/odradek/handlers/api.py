@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 from odradek.metadata.features import SUPPORTED_FEATURES
@@ -24,28 +25,82 @@ FIRST_VERSION_WITH_LEVEL_0 = 4
 """Clients of earlier versions of ApiVersions cannot read features that support level 0 (KAFKA-17492)."""
 
 
-@dataclass(frozen=True, slots=True)
 class Api:
-    """Message tables, handler, the versions that are served and the smallest that is advertised."""
+    """One API: the versions that are served and the smallest that is advertised, its message tables and its handler.
 
-    key: int
-    name: str
+    The tables and the handler are imported when the first request needs them, or by `load`: they would be a third of
+    a broker's start.
+    """
+
+    __slots__ = (
+        "advertised_min_version",
+        "audit",
+        "handle",
+        "is_between_brokers",
+        "is_forwarded",
+        "is_own",
+        "is_telemetry",
+        "key",
+        "load",
+        "max_version",
+        "min_version",
+        "module",
+        "name",
+        "prepare",
+        "request",
+        "response",
+    )
     request: type[Request]
     response: type[Response]
     handle: Callable[[Any, Any], Any]
-    min_version: int
-    max_version: int
-    advertised_min_version: int
-    is_forwarded: bool = False
-    """Whether the controller decides, so that other brokers forward the request to it."""
-    prepare: Callable[[Any, Any], Awaitable[tuple[Request, Response]]] | None = None
+    prepare: Callable[[Any, Any], Awaitable[tuple[Request, Response]]] | None
     """Splits a forwarded request into the part for the controller and the response to what this broker refuses."""
-    is_between_brokers: bool = False
-    """Such an API is served in a cluster, and not advertised."""
-    is_own: bool = False
-    """Whether Kafka has no such API. It is advertised to Odradek's own clients only."""
-    is_telemetry: bool = False
-    """Such an API is advertised while a subscription to clients' metrics exists: clients that find it use it."""
+
+    def __init__(
+        self,
+        key: int,
+        name: str,
+        min_version: int,
+        max_version: int,
+        *,
+        advertised_min_version: int | None = None,
+        is_forwarded: bool = False,
+        is_between_brokers: bool = False,
+        is_own: bool = False,
+        is_telemetry: bool = False,
+        audit: str = "",
+        load: Callable[[Api], None],
+    ) -> None:
+        self.key = key
+        self.name = name
+        self.module = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+        """The name of the file of the handler, and of that of the message tables."""
+        self.min_version = min_version
+        self.max_version = max_version
+        self.advertised_min_version = min_version if advertised_min_version is None else advertised_min_version
+        self.is_forwarded = is_forwarded
+        """Whether the controller decides, so that other brokers forward the request to it."""
+        self.is_between_brokers = is_between_brokers
+        """Such an API is served in a cluster, and not advertised."""
+        self.is_own = is_own
+        """Whether Kafka has no such API. It is advertised to Odradek's own clients only."""
+        self.is_telemetry = is_telemetry
+        """Such an API is advertised while a subscription to clients' metrics exists: clients that find it use it."""
+        self.audit = audit
+        """The function of `audited_actions` that says what a request has done."""
+        self.load = load
+        """Sets the tables and the handler."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for an attribute that is not set: those of the handler before it is loaded."""
+        if name not in ("request", "response", "handle", "prepare"):
+            raise AttributeError(name)
+        self.load(self)
+        return getattr(self, name)
+
+    @property
+    def is_loaded(self) -> bool:
+        return f"odradek.handlers.{self.module}" in sys.modules
 
 
 class AdvertisedApis:

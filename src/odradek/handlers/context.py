@@ -5,9 +5,10 @@ Handlers use no globals: the composition root (`server/broker`) builds the servi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
+from odradek.conventions.dataclass import dataclass
 from odradek.handlers.audited_requests import AuditedRequests
 from odradek.handlers.authentication_failures import AuthenticationFailures
 from odradek.handlers.time_lookups import TimeLookups

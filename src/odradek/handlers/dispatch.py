@@ -100,6 +100,20 @@ def discard_unstarted(awaited: object) -> None:
         awaited.close()
 
 
+class FlexibleVersions(dict[int, "int | None"]):
+    """By API key, the first version whose header is flexible. Filled by the requests that come."""
+
+    def __init__(self, apis: Mapping[int, Api]) -> None:
+        self._apis = apis
+
+    def __missing__(self, key: int) -> int | None:
+        api = self._apis.get(key)
+        if api is None:
+            return None
+        self[key] = flexible_from = api.request.flexible_from
+        return flexible_from
+
+
 class Dispatcher:
     """Hands each request to its API's handler."""
 
@@ -113,7 +127,7 @@ class Dispatcher:
         self._measured = {key: MeasuredApi(api, requests.of(api.name), slow) for key, api in apis.items()}
         self.serves_no_clients = False
         """Set while this broker is cut off from its cluster. Other brokers can still see that it runs."""
-        self._flexible_from = {key: api.request.flexible_from for key, api in apis.items()}.get
+        self._flexible_from = FlexibleVersions(apis).__getitem__
 
     def handle(self, frame: memoryview, connection: ClientConnection) -> Answer | Awaitable[Answer]:
         """The answer as a list of parts with their frame size, or an awaitable of it when it must wait.
@@ -168,6 +182,14 @@ class Dispatcher:
             meter.begin_wait()
         record = RequestRecord(measured, header, context, self._clock, queue_ms, started_ms)
         return _pending_answer(record, response)
+
+    def load_next(self) -> bool:
+        """Import one handler that is not loaded. Returns whether there was one."""
+        for api in self._apis.values():
+            if not api.is_loaded:
+                api.load(api)
+                return True
+        return False
 
     def _answer_unknown_version(self, api: Api, header: RequestHeader) -> Answer:
         if header.api_key != API_VERSIONS_KEY:

@@ -10,9 +10,9 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from odradek.conventions.dataclass import dataclass
 from odradek.host.disk import Disk
 
 T = TypeVar("T")

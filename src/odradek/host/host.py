@@ -2,27 +2,24 @@
 composition root creates and passes down."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from odradek.conventions.dataclass import dataclass
 from odradek.host.background import Background, BackgroundProcess
 from odradek.host.clock import Clock, SystemClock
 from odradek.host.connecting import Network, SystemNetwork
 from odradek.host.disk import Disk
 from odradek.host.documents import read_document
 from odradek.host.entropy import Entropy, SystemEntropy
-from odradek.host.kazoo_session import connect
 from odradek.host.real_disk import RealDisk
 from odradek.host.workers import ThreadWorkers, Workers
 from odradek.host.zookeeper import ZooKeeperSession, ZooKeeperSettings
 
 
-def installed_version() -> str:
-    try:
-        return version("odradek")
-    except PackageNotFoundError:
-        return "unknown"
+def connect_zookeeper(settings: ZooKeeperSettings) -> ZooKeeperSession:
+    from odradek.host.kazoo_session import connect  # noqa: PLC0415 - a broker without a cluster needs none
+
+    return connect(settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +33,8 @@ class Host:
     boot_id: str = ""
     """The machine's boot id: when it changes, the machine has restarted and lost unsynced writes. Empty if not
     known."""
-    connect_zookeeper: Callable[[ZooKeeperSettings], ZooKeeperSession] = connect
+    connect_zookeeper: Callable[[ZooKeeperSettings], ZooKeeperSession] = connect_zookeeper
     read_document: Callable[[str], bytes] = read_document
-    version: Callable[[], str] = installed_version
-    """The version of Odradek that is installed."""
 
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 from contextlib import suppress
-from dataclasses import dataclass
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
+from odradek.conventions.dataclass import dataclass
 from odradek.host.logs import get_logger
 from odradek.host.zookeeper import (
     ANY_VERSION,

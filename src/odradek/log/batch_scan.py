@@ -4,8 +4,6 @@ and (with checksums) to recover after a crash."""
 import struct
 from collections.abc import Iterator
 
-from crc32c import crc32c
-
 from odradek.host.disk import File
 from odradek.protocol.batch import (
     ATTRIBUTES_POSITION,
@@ -15,6 +13,7 @@ from odradek.protocol.batch import (
     BatchHeader,
     read_batch_header,
 )
+from odradek.protocol.checksum import crc32c
 
 _LOOKUP_CHUNK_BYTES = 8 * 1024
 _CHUNK_BYTES = 1 << 20

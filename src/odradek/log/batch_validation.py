@@ -2,8 +2,6 @@
 record if it is not compressed.
 The order of the checks and their error codes are Kafka's (ProduceRequest.validateRecords, UnifiedLog, LogValidator)."""
 
-from crc32c import crc32c
-
 from odradek.log.log_config import NO_LIMIT_MS, LogConfig, ProduceValidation, TimestampType
 from odradek.protocol.batch import (
     ATTRIBUTES_POSITION,
@@ -17,6 +15,7 @@ from odradek.protocol.batch import (
     clear_append_time,
     read_batch_header,
 )
+from odradek.protocol.checksum import crc32c
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.record_checks import begins_with_record

@@ -7,9 +7,8 @@ was written by Kafka."""
 import re
 from collections.abc import Mapping, Sequence
 
-from crc32c import crc32c
-
 from odradek.host.disk import Disk
+from odradek.protocol.checksum import crc32c
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.topic_partition import TopicPartition
 

@@ -3,10 +3,9 @@ Pure; only headers are read, and checksums computed."""
 
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from odradek.log.batch_scan import is_plausible
 from odradek.protocol.batch import ATTRIBUTES_POSITION, HEADER_SIZE_BYTES, BatchHeader, read_batch_header
+from odradek.protocol.checksum import crc32c
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_OFFSET
 

@@ -1,8 +1,8 @@
 """The settings of one topic that its logs need, with Kafka's names and defaults."""
 
 import enum
-from dataclasses import dataclass
 
+from odradek.conventions.dataclass import dataclass
 from odradek.protocol.compression import Compression
 
 NO_LIMIT_MS = 2**63 - 1

@@ -6,14 +6,13 @@ import binascii
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from crc32c import crc32c
-
+from odradek.conventions.dataclass import dataclass
 from odradek.host.disk import Disk, Lock
 from odradek.host.host import Host
 from odradek.host.logs import get_logger
 from odradek.log.checkpoints import OffsetCheckpoint
+from odradek.protocol.checksum import crc32c
 from odradek.protocol.topic_partition import TopicPartition
 
 logger = get_logger(__name__)

@@ -6,8 +6,9 @@ segment of the recovery point on is checked, a torn end is cut off, and indexes 
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from odradek.conventions.dataclass import dataclass
 from odradek.host.disk import File
 from odradek.host.host import Host
 from odradek.host.logs import get_logger

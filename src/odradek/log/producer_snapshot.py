@@ -3,9 +3,8 @@
 import struct
 from collections.abc import Iterable, Iterator
 
-from crc32c import crc32c
-
 from odradek.log.producer_entry import SEQUENCE_MASK, ProducerBatch, ProducerEntry, ProducerSummary
+from odradek.protocol.checksum import crc32c
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET
 

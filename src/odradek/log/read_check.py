@@ -5,11 +5,10 @@ Other batches are checked by the worker that reads them for a client."""
 
 import struct
 
-from crc32c import crc32c
-
 from odradek.host.disk import File
 from odradek.log.batch_scan import scan_checked, scan_headers
 from odradek.protocol.batch import ATTRIBUTES_POSITION, CURRENT_MAGIC, HEADER_SIZE_BYTES, LENGTH_END_POSITION
+from odradek.protocol.checksum import crc32c
 
 CHUNK_BYTES = 1 << 20
 # More of them would keep the event loop from the interpreter lock for milliseconds.

@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from odradek.host.disk import Disk, is_refusal
+from odradek.protocol.checksum import crc32c
 from odradek.protocol.malformed import MalformedMessage
 
 TRANSACTION_INDEX_SUFFIX = ".txnindex"

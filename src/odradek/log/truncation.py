@@ -32,8 +32,9 @@ its segment stays, without batches, so that the next start finds the same log st
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from odradek.conventions.dataclass import dataclass
 from odradek.log.leader_epochs import LeaderEpochs
 from odradek.log.log_config import LogConfig
 from odradek.log.producer_replay import find_aborted_transactions, rebuild_producers

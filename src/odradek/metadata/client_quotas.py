@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import enum
 import ipaddress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.conventions.dataclass import dataclass
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
 
 if TYPE_CHECKING:

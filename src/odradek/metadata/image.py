@@ -7,10 +7,11 @@ consistent view. A change that contradicts the image is a bug of its author and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
 
 from odradek.configuration.config_types import ConfigResourceType
+from odradek.conventions.dataclass import dataclass
 from odradek.metadata.changes import (
     AclsAdded,
     AclsRemoved,

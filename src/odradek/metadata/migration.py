@@ -7,10 +7,10 @@ that of a single broker is written at its first start, and is left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.configuration.config_types import ConfigResourceType
+from odradek.conventions.dataclass import dataclass
 from odradek.metadata.changes import AclsAdded, ClientQuotaChanged, ConfigsChanged, ProducerIdsAllocated, TopicCreated
 from odradek.metadata.image import ConfigResource
 from odradek.metadata.topic_names import collision_key

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
+from odradek.conventions.dataclass import dataclass
 from odradek.metadata.changes import (
     DelegationTokenChanged,
     DelegationTokenRemoved,

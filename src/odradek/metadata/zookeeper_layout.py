@@ -7,9 +7,9 @@ says which commits and which snapshot there are, and what the head does not name
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ Base offset and leader epoch lie outside the checksum, so assigning them is chea
 import struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from odradek.protocol.checksum import crc32c
 from odradek.protocol.compression import Compression
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.varints import Bytes

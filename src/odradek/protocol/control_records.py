@@ -8,8 +8,6 @@ import enum
 import struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from odradek.protocol.batch import (
     CONTROL_FLAG,
     CURRENT_MAGIC,
@@ -18,6 +16,7 @@ from odradek.protocol.batch import (
     TRANSACTIONAL_FLAG,
     BatchHeader,
 )
+from odradek.protocol.checksum import crc32c
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.records import read_records
 from odradek.protocol.sentinels import NO_EPOCH, NO_SEQUENCE

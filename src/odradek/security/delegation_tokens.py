@@ -9,9 +9,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.security.scram_credentials import MIN_ITERATIONS, SALT_BYTES, credential_from_password
 
 if TYPE_CHECKING:

@@ -1,6 +1,8 @@
 """The identity behind a connection. A connection without authentication is the anonymous user's."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from odradek.conventions.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from __future__ import annotations
 import enum
 import hashlib
 import hmac
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from odradek.conventions.dataclass import dataclass
 
 MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 16384

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from odradek.configuration.config_types import ConfigError
-from odradek.security.acls.authorizer import AclAuthorizer
 from odradek.security.acls.bindings import EVERYONE, Permission
 from odradek.security.acls.decisions import AccessRules
-from odradek.security.audit.log import AuditLog
 from odradek.security.authorizer import AllowAll, Operation, ResourceType
 from odradek.security.principals import ANONYMOUS
 
@@ -17,19 +15,26 @@ if TYPE_CHECKING:
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
     from odradek.security.acls.index import AclIndex
+    from odradek.security.audit.log import AuditLog
     from odradek.security.authorizer import Authorizer
 
 
 def build_authorizer(config: BrokerConfig, metadata: MetadataCache) -> Authorizer:
     """The metadata is loaded: no request is decided without the access control lists of the cluster."""
     rules = access_rules(config)
-    return AllowAll() if rules is None else AclAuthorizer(lambda: metadata.image.acls, rules)
+    if rules is None:
+        return AllowAll()
+    from odradek.security.acls.authorizer import AclAuthorizer  # noqa: PLC0415 - not every broker has rules
+
+    return AclAuthorizer(lambda: metadata.image.acls, rules)
 
 
 def build_audit_log(config: BrokerConfig, host: Host) -> AuditLog | None:
     path = cast("str | None", config.values["audit.log.path"])
     if not path:
         return None
+    from odradek.security.audit.log import AuditLog  # noqa: PLC0415 - few brokers have one
+
     return AuditLog(
         host,
         path,

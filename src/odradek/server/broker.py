@@ -19,6 +19,7 @@ from odradek.server.node import Node
 
 if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.host.clock import Timer
     from odradek.host.host import Host
 
 log = get_logger(__name__)
@@ -27,6 +28,7 @@ log = get_logger(__name__)
 # a restart, would overflow it, and a client whose connection attempt is dropped retries after a second.
 BACKLOG = 4096
 DRAIN_TIMEOUT_S = 5.0  # at shutdown, for clients to receive the answers to requests in flight
+LOADING_PAUSE_MS = 1_000.0  # after the start
 
 
 class Broker:
@@ -44,6 +46,7 @@ class Broker:
         )
         self._listeners: list[Listener] = []
         self._monitoring = Monitoring(config, host, self._node, self._listeners)
+        self._handler_loading: Timer | None = None
         self.ready_line = ""
         self.ready_facts: dict[str, object] = {}
 
@@ -142,6 +145,17 @@ class Broker:
             "log_dirs": [self._host.disk.absolute_path(path) for path in config.log_dirs],
             "metrics": metrics_url or None,
         }
+        self._load_handlers(LOADING_PAUSE_MS)
+
+    def _load_handlers(self, delay_ms: float = 0.0) -> None:
+        """Load the handlers that no client has needed, so that later requests need not wait for it: one at a time,
+        with clients' requests between them."""
+
+        def load_next() -> None:
+            if self._node.dispatcher.load_next():
+                self._load_handlers()
+
+        self._handler_loading = self._host.clock.call_after(delay_ms, load_next)
 
     def _refuse_clients(self, is_refusing: bool) -> None:
         """Close the connections of clients and refuse new ones, or accept clients again."""
@@ -157,6 +171,8 @@ class Broker:
     async def stop(self) -> None:
         """Accept no more requests, answer those in flight, flush, write the clean-shutdown files."""
         self._monitoring.stopping()
+        if self._handler_loading is not None:
+            self._handler_loading.cancel()
         await self._node.hand_over()
         for listener in self._listeners:
             listener.finish()

@@ -9,7 +9,6 @@ from odradek.controller.controller import Controller
 from odradek.handlers.registry import build_registry
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
-from odradek.server.cluster_member import ClusterMember
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,5 +120,7 @@ def coordination(
     config: BrokerConfig, host: Host, first_directory: str, broker_network: Network | None = None
 ) -> Coordination:
     if config.zookeeper_connect:
+        from odradek.server.cluster_member import ClusterMember  # noqa: PLC0415 - a quarter of a broker's modules
+
         return ClusterMember(config, host, broker_network)
     return SingleBroker(config, host, first_directory)

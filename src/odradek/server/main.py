@@ -21,9 +21,7 @@ from odradek.log.log_directory import LogDirectoryError
 from odradek.metadata.metadata_level import level_of
 from odradek.metadata.store import StoreError
 from odradek.security.tls.store_problem import StoreProblem
-from odradek.server import user_store
 from odradek.server.broker import Broker
-from odradek.server.migration import migrate
 from odradek.server.process_settings import ProcessSettings, process_settings
 from odradek.server.properties import broker_config, load_properties
 
@@ -84,6 +82,8 @@ def configure_processes(
 
 def migrate_metadata(properties_path: str | None, overrides: Sequence[str], *, is_dry_run: bool) -> dict[str, object]:
     """Move the metadata of the broker with these settings into the ZooKeeper of `zookeeper.connect`."""
+    from odradek.server.migration import migrate  # noqa: PLC0415 - a broker does not migrate
+
     config = configure(properties_path, overrides)
     try:
         done = asyncio.run(migrate(config, real_host(), is_dry_run=is_dry_run))
@@ -116,6 +116,8 @@ def add_user(
     iterations: int,
 ) -> str:
     """Write a SCRAM user into the metadata of a broker that does not run; returns where it was written."""
+    from odradek.server import user_store  # noqa: PLC0415 - a broker needs none
+
     config = configure(properties_path, overrides)
     try:
         return asyncio.run(user_store.add_user(config, real_host(), user, password, mechanisms, iterations))

@@ -19,7 +19,6 @@ from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
 from odradek.handlers.produce_conversions import ProduceConversions
 from odradek.handlers.quota_enforcement import QuotaEnforcement
-from odradek.handlers.sasl_listeners import SaslListeners
 from odradek.host.logs import get_logger
 from odradek.host.receive_budget import ReceiveBudget
 from odradek.log.log_directory import (
@@ -139,8 +138,12 @@ class Node:
         self._housekeeping.add(compaction)
         self._housekeeping.add(Retention(table, host))
         self._housekeeping.add(ExpiredTokens(channel, metadata))
-        self._sasl = SaslListeners(metadata, host)
-        self._housekeeping.add(self._sasl)
+        self._sasl = None
+        if any(protocol.has_sasl for protocol in config.listener_protocols.values()):
+            from odradek.handlers.sasl_listeners import SaslListeners  # noqa: PLC0415 - few brokers need it
+
+            self._sasl = SaslListeners(metadata, host)
+            self._housekeeping.add(self._sasl)
         self._audit = build_audit_log(config, host)
         if self._audit is not None:
             await self._audit.start()
@@ -175,7 +178,7 @@ class Node:
             quotas=quotas,
             advertised_apis=AdvertisedApis(apis.values()),
             produce_conversions=self._produce_conversions,
-            sasl_mechanisms=self._sasl.mechanisms,
+            sasl_mechanisms=None if self._sasl is None else self._sasl.mechanisms,
             forwarder=self._coordination.forwarder,
             apis=apis,
             check_settings=self._check_settings,
@@ -259,7 +262,8 @@ class Node:
     async def serve(self, endpoints: Mapping[str, Endpoint]) -> None:
         """Register this broker with the addresses that its clients use, and start housekeeping."""
         config = self._config
-        await self._sasl.load_keys()
+        if self._sasl is not None:
+            await self._sasl.load_keys()
         await self._coordination.join(BrokerImage(config.node_id, endpoints, config.rack), self._table)
         self._housekeeping.start()
 

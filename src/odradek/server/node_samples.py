@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from odradek import __version__
 from odradek.metrics.samples import Sample
 
 if TYPE_CHECKING:
@@ -19,12 +20,11 @@ class NodeSamples:
         self._services = services
         self._coordination = coordination
         self._python = ".".join(map(str, sys.version_info[:3]))
-        self._version = services.host.version()
 
     def samples(self) -> Iterable[Sample]:
         services, coordination = self._services, self._coordination
         image, node_id = services.image, services.config.node_id
-        yield Sample("odradek_build_info", (self._version, self._python, str(node_id), image.cluster_id), 1)
+        yield Sample("odradek_build_info", (__version__, self._python, str(node_id), image.cluster_id), 1)
         yield Sample("odradek_active_brokers", (), sum(each.is_active for each in image.brokers.values()))
         yield Sample("odradek_controller_active", (), int(coordination.is_controller))
         yield Sample("odradek_leader_elections_total", (), services.partitions.leadership_changes.count)

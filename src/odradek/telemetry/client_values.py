@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.telemetry.otlp import Kind
 from odradek.telemetry.totals import MOST_AGGREGATES, TotalsByName, Value, in_range
 

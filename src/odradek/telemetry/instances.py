@@ -3,9 +3,9 @@ Pure: the caller gives the time."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
-
-from crc32c import crc32c
 
 from odradek.configuration.client_metrics_configs import effective_client_metrics_values
 from odradek.configuration.client_patterns import InvalidClientPattern, compile_client_pattern
 from odradek.configuration.config_types import ConfigResourceType
+from odradek.conventions.dataclass import dataclass
 from odradek.coordinator.java_strings import java_hash
+from odradek.protocol.checksum import crc32c
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.configuration.broker_config_table import BROKER_CONFIGS
@@ -18,6 +17,7 @@ from odradek.configuration.group_configs import GROUP_CONFIGS, check_group_confi
 from odradek.configuration.known_properties import KNOWN_PROPERTIES
 from odradek.configuration.topic_configs import TOPIC_CONFIGS, check_topic_configs
 from odradek.controller.decisions.partition_rules import MIN_IN_SYNC
+from odradek.conventions.dataclass import dataclass
 from odradek.metadata.changes import ConfigsChanged
 from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS
 from odradek.metadata.image import merge

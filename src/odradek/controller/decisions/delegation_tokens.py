@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.log.log_directory import encode_uuid
 from odradek.metadata.changes import DelegationTokenChanged, DelegationTokenRemoved
 from odradek.protocol.errors import ErrorCode

@@ -7,11 +7,12 @@ the same steps follow: a reassignment whose target is in sync is completed, the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.controller.decisions.leader_election import Candidates, ElectionKind, elect
 from odradek.controller.decisions.reassignment import Reassignment, without
+from odradek.conventions.dataclass import dataclass
 from odradek.protocol.sentinels import NO_LEADER
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ The rules for a single topic, resource or quota are in `topics`, `topic_deletion
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.configuration.config_descriptions import describe_topic_configs
@@ -25,6 +24,7 @@ from odradek.controller.decisions.topics import (
     decide_topics,
     duplicates,
 )
+from odradek.conventions.dataclass import dataclass
 from odradek.metadata.changes import ClientQuotaChanged, ConfigsChanged, ProducerIdsAllocated
 from odradek.metadata.client_quotas import QuotaAlteration, QuotaEntity, decide_quota
 from odradek.protocol.errors import ErrorCode

@@ -6,9 +6,10 @@ derive the salts of users that do not exist.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.metadata.changes import ScramCredentialChanged, StandInKeyChosen
 from odradek.metadata.users import ScramKey
 from odradek.protocol.errors import ErrorCode

@@ -6,7 +6,7 @@ Checks have Apache Kafka's order, and refusals its messages.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.configuration.config_types import ConfigResourceType
@@ -14,6 +14,7 @@ from odradek.configuration.topic_configs import check_topic_configs
 from odradek.controller.decisions.partition_rules import active_brokers
 from odradek.controller.decisions.placement import Replicas, check_assignment, place_replicas, usable_brokers
 from odradek.controller.decisions.reassignment import Reassignment
+from odradek.conventions.dataclass import dataclass
 from odradek.metadata.changes import ConfigsChanged, PartitionsAdded, PartitionsChanged, TopicCreated
 from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.topic_names import CLUSTER_METADATA_TOPIC, collision_key, illegal_name_reason, is_internal

@@ -6,9 +6,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from crc32c import crc32c
-
 from odradek.protocol.batch import CURRENT_MAGIC, HEADER_SIZE_BYTES, LENGTH_END_POSITION, TRANSACTIONAL_FLAG
+from odradek.protocol.checksum import crc32c
 from odradek.protocol.compression import Compression, compress
 from odradek.protocol.sentinels import NO_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from odradek.protocol.varints import encode_varlong

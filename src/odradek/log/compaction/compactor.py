@@ -5,9 +5,10 @@ its own.
 The old files are only read, and the broker does not touch the new ones before they are staged."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from odradek.conventions.dataclass import dataclass
 from odradek.host.background import BackgroundContext
 from odradek.host.disk import Disk
 from odradek.log.cleaned_segment import CleanedSegment, CleanedSegmentWriter

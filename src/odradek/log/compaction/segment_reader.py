@@ -3,11 +3,10 @@ checksums, which would hide damage."""
 
 from collections.abc import Iterator
 
-from crc32c import crc32c
-
 from odradek.host.disk import File
 from odradek.log.batch_scan import is_plausible
 from odradek.protocol.batch import ATTRIBUTES_POSITION, HEADER_SIZE_BYTES, BatchHeader, read_batch_header
+from odradek.protocol.checksum import crc32c
 
 PIECE_BYTES = 1 << 20
 

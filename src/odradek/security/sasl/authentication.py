@@ -8,9 +8,9 @@ same mechanism and principal. Pure: times are passed in. A connection of another
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from odradek.conventions.dataclass import dataclass
 from odradek.protocol.errors import ErrorCode
 from odradek.security.principals import Principal
 from odradek.security.sasl.outcome import Authenticated, Challenge, Deferred

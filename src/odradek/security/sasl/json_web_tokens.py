@@ -7,8 +7,9 @@ the token. joserfc is imported when keys are parsed: it belongs to the extra `od
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from odradek.conventions.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from odradek.conventions.client_properties import PLAIN_MODULE, SCRAM_MODULE, parse_jaas
+from odradek.conventions.dataclass import dataclass
 from odradek.security.sasl_client.oauthbearer import OauthbearerExchange
 from odradek.security.sasl_client.plain import PlainExchange
 from odradek.security.sasl_client.scram import HASHES, ScramExchange

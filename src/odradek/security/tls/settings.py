@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from odradek.conventions.dataclass import dataclass
 
 
 class ClientAuth(enum.Enum):

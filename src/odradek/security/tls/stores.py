@@ -6,9 +6,10 @@ JKS, is recognized by its content: Java reads PKCS12 stores under the type JKS, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.security.tls.pem import MalformedPem, pem_blocks
 from odradek.security.tls.store_problem import StoreProblem
 

@@ -7,9 +7,10 @@ consume, and those that it must give back before another member gets them.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from odradek.conventions.dataclass import dataclass
 from odradek.coordinator.groups.consumer.records import (
     ClassicMemberMetadata,
     ClassicProtocol,
