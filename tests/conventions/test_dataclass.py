@@ -67,9 +67,9 @@ def test_values_are_constructed_by_position_and_name_with_defaults_of_their_own(
     assert repr(first) == "Reading(pump='a', values=[])"
     assert Reading("a", note="x") == first
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'pump'"):
-        Reading()  # type: ignore[call-arg]
+        Reading()  # type: ignore[call-arg]  # the mistake that is tested
     with pytest.raises(TypeError, match="unexpected keyword argument 'size'"):
-        Reading("a", size=3)  # type: ignore[call-arg]
+        Reading("a", size=3)  # type: ignore[call-arg]  # the mistake that is tested
 
 
 def test_fields_of_a_base_come_with_the_subclass_and_post_init_runs() -> None:
@@ -78,13 +78,13 @@ def test_fields_of_a_base_come_with_the_subclass_and_post_init_runs() -> None:
     assert dataclasses.replace(search, timeout_ms=1.0) == Search(text="pump", timeout_ms=1.0)
     assert search != Ask(timeout_ms=5.0)
     with pytest.raises(TypeError):
-        Search("pump")  # type: ignore[arg-type, call-arg]
+        Search("pump")  # type: ignore[arg-type, call-arg]  # the mistake that is tested
 
 
 def test_frozen_values_do_not_change_and_others_do() -> None:
     reading, counter = Reading("a"), Counter()
     with pytest.raises(FrozenInstanceError, match="'pump'"):
-        reading.pump = "b"  # type: ignore[misc]
+        reading.pump = "b"  # type: ignore[misc]  # the mistake that is tested
     with pytest.raises(FrozenInstanceError, match="'pump'"):
         del reading.pump
     counter.count += 1
