@@ -59,6 +59,7 @@ class Case:
     ends: tuple[End, ...]
     batches: Batches
     has_late_rows: bool
+    changing: frozenset[str] = frozenset()  # steps whose groups each batch may count again
 
     @property
     def text(self) -> str:
@@ -96,7 +97,9 @@ def case_of(seed: int, *, is_realtime: bool = False) -> Case:
     definition = {name: value for name, value in draft.definition.items() if value}
     windows = [each.made_by.window for each in draft.tables if isinstance(each.made_by, Grouped)]
     feed = Feed(draft, delays, max((each.gap for each in windows if each is not None), default=0))
-    return Case(seed, definition, tuple(draft.tables), tuple(draft.ends), feed.batches(), draft.has_late_rows)
+    paths = {name: draft.path(name) for name in draft.columns}
+    changing = frozenset(name for name, path in paths.items() if path.groups is not None and path.can_change)
+    return Case(seed, definition, tuple(draft.tables), tuple(draft.ends), feed.batches(), draft.has_late_rows, changing)
 
 
 def draw_sources(draft: Draft) -> dict[str, int]:

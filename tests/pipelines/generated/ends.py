@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.pipelines.generated.oracle import Oracle, Row
 
 CANNOT_STORE = "cannot be stored"
+CHANGE_DATA = (Construct.CHANGES, Construct.HISTORY)
 INEXACT = ("DOUBLE", "ARRAY<STRING>", "ARRAY<BIGINT>")
 NEGATIVE = Expression("n < 0", ("n",), lambda values: values["n"] is not None and values["n"] < 0)
 FEW = Expression("events < 2", ("events",), lambda values: values["events"] < 2)
@@ -45,7 +46,7 @@ class End:
         found = [row for row in oracle.found[self.read] if self._is_storable(oracle, row)]
         if self.construct is Construct.TOMBSTONES:
             return [self._as_tombstone(row.values) for row in found]
-        if self.construct in {Construct.CHANGES, Construct.HISTORY}:
+        if self.construct in CHANGE_DATA:
             return [self._shown(values) for values in self._changed([row.values for row in found])]
         if self.construct in {Construct.KEYED_BY_ARRIVAL, Construct.KEYED_BY_ORDER} or self.order_by:
             return [self._shown(row.values) for row in self._kept(found)]
@@ -56,12 +57,11 @@ class End:
         return {name: values[name] for name in shown}
 
     def _is_storable(self, oracle: Oracle, row: Row) -> bool:
-        texts = [each for name, each in row.values.items() if name in self.columns and isinstance(each, str)]
-        is_text = self.kind != "table" or not any("\0" in each for each in texts)
-        has_key = self.kind != "table" or all(row.values[name] is not None for name in self.key)
-        if not (is_text and has_key):
+        needed = (*self.key, *(self.order_by if self.construct in CHANGE_DATA else ()))
+        is_storable = self.kind != "table" or all(row.values[name] is not None for name in needed)
+        if not is_storable:
             oracle.outcome.letters[CANNOT_STORE, self.name, row.place] += 1
-        return is_text and has_key
+        return is_storable
 
     def _as_tombstone(self, values: Values) -> Values:
         assert self.deletes is not None

@@ -38,4 +38,5 @@ class PlannedRehearsal(Rehearsal):
         return engine.start(until_caught_up=True, only=only)
 
     def _is_stream(self, step: str) -> bool:
-        return self._plan.is_stream(step)
+        is_end = step.lower() not in self._plan.tables
+        return is_end or self._plan.is_stream(step)
