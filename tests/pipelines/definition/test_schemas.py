@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.pipelines.definition.avro_schema import AvroSchemaError, avro_columns
+from odradek.pipelines.definition.avro_types import AvroSchemaError, avro_columns
 from odradek.pipelines.definition.column_types import (
     Array,
     Column,

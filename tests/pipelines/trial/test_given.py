@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from odradek.pipelines.definition.avro_schema import avro_columns
-from odradek.pipelines.definition.avro_writers import DeclaredSchemas
+from odradek.pipelines.definition.avro_types import DeclaredSchemas, avro_columns
 from odradek.pipelines.definition.model import RecordFormat, RecordSchema, Source, TopicOrigin
 from odradek.pipelines.definition.places import NOWHERE, Problems
 from odradek.pipelines.definition.vocabulary import Encoding

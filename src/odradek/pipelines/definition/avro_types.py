@@ -1,12 +1,35 @@
-"""Avro schemas as a tree of types, in which a name is the type that it stands for."""
+"""Avro schemas: their types as a tree, in which a name is the type that it stands for, their columns, and those of
+writers by the id in Confluent's wire format: a zero byte, and the id in four bytes."""
 
 from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Decimal, Map, Primitive, Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HEADER_BYTES = 5
+MAGIC = b"\0"
+PRIMITIVES = {
+    "boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "float": "FLOAT", "double": "DOUBLE", "bytes": "BINARY",
+    "string": "STRING", "null": "STRING",
+}  # fmt: skip
+LOGICAL = {
+    "date": "DATE", "timestamp-millis": "TIMESTAMP", "timestamp-micros": "TIMESTAMP",
+    "local-timestamp-millis": "TIMESTAMP_NTZ", "local-timestamp-micros": "TIMESTAMP_NTZ", "uuid": "STRING",
+}  # fmt: skip
+
+
+class AvroSchemaError(Exception):
+    """The schema is invalid, or does not describe a record; the message says why."""
+
+
+class UnknownSchema(LookupError):
+    """There is no schema of this id; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +52,7 @@ class AvroType:
     aliases: tuple[str, ...] = ()
     logical: str | None = None
     scale: int = 0
+    precision: int = 0
     size: int = 0
     symbols: tuple[str, ...] = ()
     default: str | None = None  # of an enum
@@ -44,6 +68,59 @@ class AvroType:
         if self.kind == "union":
             return f"[{', '.join(map(str, self.members))}]"
         return f"{self.kind} {self.name}" if self.name else self.logical or self.kind
+
+
+def avro_columns(schema: Any) -> tuple[Column, ...]:
+    """The columns of a record, or `AvroSchemaError`."""
+    check_schema(schema)
+    return columns_of(avro_type(schema), ())
+
+
+def check_schema(schema: Any) -> None:
+    """`AvroSchemaError` unless this is the schema of a record."""
+    import fastavro.schema  # noqa: PLC0415 - only definitions with Avro pay for it
+
+    try:
+        fastavro.schema.parse_schema(schema)
+    except Exception as error:  # fastavro lets exceptions of any type escape for an invalid schema
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise AvroSchemaError(f"invalid Avro schema: {reason}") from error
+    if not isinstance(schema, dict) or schema.get("type") not in {"record", "error"}:
+        raise AvroSchemaError("the schema is not a record: its type must be 'record'")
+
+
+def columns_of(record: AvroType, around: tuple[AvroType, ...]) -> tuple[Column, ...]:
+    """The columns of a record within others."""
+    if record in around:
+        raise AvroSchemaError(f"'{record.short_name}' contains itself; recursive types are not supported")
+    within = (*around, record)
+    return tuple(Column(each.name, column_type(each.type, within), may_be_null(each.type)) for each in record.fields)
+
+
+def may_be_null(kind: AvroType) -> bool:
+    return kind.kind == "null" or any(each.kind == "null" for each in kind.members)
+
+
+def column_type(kind: AvroType, around: tuple[AvroType, ...]) -> ColumnType:
+    """The type of a column. A union of several types is a struct with a member for each."""
+    if kind.logical == "decimal":
+        return Decimal(kind.precision, kind.scale)
+    if kind.logical in LOGICAL:
+        return Primitive(LOGICAL[kind.logical])
+    match kind.kind:
+        case "union":
+            members = [column_type(each, around) for each in kind.members if each.kind != "null"]
+            named = tuple(Column(f"member{number}", each) for number, each in enumerate(members))
+            return members[0] if len(members) == 1 else Struct(named)
+        case "record":
+            return Struct(columns_of(kind, around))
+        case "array":
+            return Array(column_type(inner(kind), around))
+        case "map":
+            return Map(Primitive("STRING"), column_type(inner(kind), around))
+        case "enum" | "fixed":
+            return Primitive("STRING" if kind.kind == "enum" else "BINARY")
+    return Primitive(PRIMITIVES[kind.kind])
 
 
 def avro_type(schema: Any) -> AvroType:
@@ -71,21 +148,22 @@ class TypeReader:
             return AvroType(kind, inner=self.read(schema["items"], namespace))
         if kind == "map":
             return AvroType(kind, inner=self.read(schema["values"], namespace))
-        logical, scale = schema.get("logicalType"), int(schema.get("scale", 0))
         if kind in {"record", "error", "enum", "fixed"}:
-            return self._read_named(schema, "record" if kind == "error" else kind, namespace, logical, scale)
-        if kind not in PRIMITIVES:
-            return self.read(kind, namespace)
-        return AvroType(kind, logical=logical, scale=scale)
+            return self._read_named(schema, "record" if kind == "error" else kind, namespace)
+        return AvroType(kind, **logical_of(schema)) if kind in PRIMITIVES else self.read(kind, namespace)
 
-    def _read_named(self, schema: Any, kind: str, namespace: str, logical: str | None, scale: int) -> AvroType:
+    def _read_named(self, schema: Any, kind: str, namespace: str) -> AvroType:
         name = full_name(schema["name"], schema.get("namespace", namespace))
         within = name.rpartition(".")[0]
         made = AvroType(
-            kind, name, tuple(full_name(each, within) for each in schema.get("aliases", ())), logical, scale,
-            schema.get("size", 0), tuple(schema.get("symbols", ())), schema.get("default") if kind == "enum" else None,
+            kind, name, tuple(full_name(each, within) for each in schema.get("aliases", ())), **logical_of(schema),
+            size=schema.get("size", 0), symbols=tuple(schema.get("symbols", ())),
+            default=schema.get("default") if kind == "enum" else None,
         )  # fmt: skip
         self._named[name] = made
+        for each in schema.get("fields", ()):
+            if not isinstance(each["name"], str):
+                raise AvroSchemaError(f"the name of a field must be a string, not {each['name']!r}")
         made.fields = tuple(
             AvroField(
                 each["name"],
@@ -97,6 +175,11 @@ class TypeReader:
             for each in schema.get("fields", ())
         )
         return made
+
+
+def logical_of(schema: Any) -> dict[str, Any]:
+    precision, scale = int(schema.get("precision", 0)), int(schema.get("scale", 0))
+    return {"logical": schema.get("logicalType"), "precision": precision, "scale": scale}
 
 
 def full_name(name: str, namespace: str) -> str:
@@ -146,3 +229,25 @@ def wire_schema(kind: AvroType) -> Any:
 def inner(kind: AvroType) -> AvroType:
     assert kind.inner is not None
     return kind.inner
+
+
+class WriterSchemas(Protocol):
+    """Where the schemas of ids come from. Sent to Spark's workers, which cache the schemas."""
+
+    def schema_of(self, schema_id: int) -> str:
+        """The schema as JSON, or `UnknownSchema`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredSchemas:
+    """Schemas that the definition declares."""
+
+    schemas: Mapping[int, str] = field(default_factory=dict)
+
+    def schema_of(self, schema_id: int) -> str:
+        found = self.schemas.get(schema_id)
+        if found is None:
+            known = ", ".join(map(str, sorted(self.schemas)))
+            raise UnknownSchema(f"{schema_id}, not among {known}; add its schema to writer_schemas of the source")
+        return found

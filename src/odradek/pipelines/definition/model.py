@@ -29,7 +29,7 @@ from odradek.pipelines.definition.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.avro_writers import WriterSchemas
+    from odradek.pipelines.definition.avro_types import WriterSchemas
     from odradek.pipelines.definition.operations import Operation
     from odradek.pipelines.definition.references import NamedExpression, PythonReference
 

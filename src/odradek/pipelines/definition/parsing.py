@@ -10,7 +10,7 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from odradek.pipelines.definition.avro_writers import DeclaredSchemas
+from odradek.pipelines.definition.avro_types import DeclaredSchemas
 from odradek.pipelines.definition.keys import PIPELINE, SETTINGS, TOPICS
 from odradek.pipelines.definition.model import (
     Changes,

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odradek.pipelines.definition.avro_resolution import Unresolvable, converter
-from odradek.pipelines.definition.avro_schema import AvroSchemaError, avro_columns, check_schema
-from odradek.pipelines.definition.avro_types import avro_type
+from odradek.pipelines.definition.avro_types import AvroSchemaError, avro_columns, avro_type, check_schema
 from odradek.pipelines.definition.ddl import DdlError, parse_ddl
 from odradek.pipelines.definition.json_schema import JsonSchemaError, columns_of
 from odradek.pipelines.definition.model import RecordSchema

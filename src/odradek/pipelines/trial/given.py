@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.definition.avro_writers import HEADER_BYTES, MAGIC, DeclaredSchemas
+from odradek.pipelines.definition.avro_types import HEADER_BYTES, MAGIC, DeclaredSchemas
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.vocabulary import Encoding, parse_moment

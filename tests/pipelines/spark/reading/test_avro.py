@@ -14,8 +14,7 @@ import fastavro
 import pytest
 from hypothesis import given, settings
 
-from odradek.pipelines.definition.avro_schema import avro_columns
-from odradek.pipelines.definition.avro_writers import DeclaredSchemas
+from odradek.pipelines.definition.avro_types import DeclaredSchemas, avro_columns
 from odradek.pipelines.definition.model import RecordSchema
 from odradek.pipelines.spark.reading.avro import AvroFormat, compiled, decode_avro
 from tests.pipelines.definition.avro_evolutions import evolved_records

@@ -19,8 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.functions import pandas_udf
 
 from odradek.pipelines.definition.avro_resolution import Unresolvable, converter
-from odradek.pipelines.definition.avro_types import avro_type, wire_schema
-from odradek.pipelines.definition.avro_writers import HEADER_BYTES, MAGIC, UnknownSchema
+from odradek.pipelines.definition.avro_types import HEADER_BYTES, MAGIC, UnknownSchema, avro_type, wire_schema
 from odradek.pipelines.spark.computing.frames import quoted
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from odradek.pipelines.definition.avro_writers import WriterSchemas
+    from odradek.pipelines.definition.avro_types import WriterSchemas
     from odradek.pipelines.definition.model import RecordSchema
 
     Decoded = tuple[dict[str, Any] | None, str | None]  # the record, or None and the reason
