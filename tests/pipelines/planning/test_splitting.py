@@ -44,7 +44,7 @@ def test_what_refuses_rows_has_a_flow_without_ends_if_no_other_has_its_rows() ->
 def test_what_implicit_checks_refuse_is_counted_by_the_flow_behind_it() -> None:
     steps = """
 steps:
-  doubled: {sql: "select customer, amount * 2 as twice, at from orders"}
+  doubled: {sql: "select customer, int(amount) as twice, at from orders"}
   hours: {from: doubled, aggregate: {total: sum(twice)}, window: {column: at, size: 1 hour}}
 """
     end = "sinks: {hours: {from: hours, topic: hours}}\n"

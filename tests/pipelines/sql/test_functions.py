@@ -15,11 +15,9 @@ from odradek.pipelines.sql.functions import (
     Kind,
     kind_of,
     kinds,
-    may_fail,
     reads_clock,
     undetermined,
 )
-from odradek.pipelines.sql.text import parse_expression
 from tests.pipelines.analysis import corpus
 
 RECORDED = Path(corpus.__file__).with_name("recorded")
@@ -96,10 +94,3 @@ def test_clocks_are_known() -> None:
     assert reads_clock("now", 0)
     assert reads_clock("unix_timestamp", 0)
     assert not reads_clock("unix_timestamp", 1)
-
-
-def test_what_may_fail_for_a_row() -> None:
-    failing = ["a[0]", "1 / a", "cast(a as int)", "a::date", "-a", "int(a)", "transform(a, e -> e % 2)", "to_date(a)"]
-    safe = ["a", "-1", "try_cast(a as int)", "cast(a as string)", "get(a, 0)", "date '2026-01-01'", "a || b", "a.b = 1"]
-    assert [each for each in failing if not may_fail(parse_expression(each))] == []
-    assert [each for each in safe if may_fail(parse_expression(each))] == []

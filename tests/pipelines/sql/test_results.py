@@ -48,10 +48,10 @@ def outline(sql: str) -> str | None:
         ("select *, i from u lateral view explode(array(1)) l as i", "a INT, c DOUBLE, i ?"),
         ("select l.* from u lateral view explode(array(1)) l as i", "i ?"),
         ("select posexplode(l) as (i, v) from t", "i ?, v ?"),
-        ("select a + 1 as m, m as o, a as p, p as q from t", "m ?, o ?, p INT, q INT"),
+        ("select a + 1 as m, m as o, a as p, p as q from t", "m INT, o INT, p INT, q INT"),
         (
             "select int(a) i, b::decimal(10,2), try_cast(a as array<struct<x: int>>) l, date '2020-1-1' d from t",
-            "i ?, b DECIMAL(10,2), l ARRAY<STRUCT<x: INT>>, d DATE",
+            "i INT, b DECIMAL(10,2), l ARRAY<STRUCT<x: INT>>, d DATE",
         ),
         (
             "select 1 as i, 5000000000 as j, 'x' as s, true as b, 1.5 as f, null as n from t",

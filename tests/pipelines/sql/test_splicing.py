@@ -42,10 +42,10 @@ def test_names_become_paths(select: str, items: list[str]) -> None:
 @pytest.mark.parametrize(
     ("select", "item"),
     [
-        ("count(distinct n)", "size(array_distinct(collect_set(n)))"),
+        ("count(distinct n)", "bigint(size(array_distinct(collect_set(n))))"),
         ("count(distinct n, k)", "count(distinct n, k)"),
         ("count(DISTINCT n + 1) filter (where n > 1) + 1",
-         "size(array_distinct(collect_set(n + 1) FILTER (WHERE n > 1))) + 1"),
+         "bigint(size(array_distinct(collect_set(n + 1) FILTER (WHERE n > 1)))) + 1"),
         ("max_by(k, at)", "max_by(k, if((at) is null, null, struct(at, k)))"),
         ("Min_By(struct(k, n), at) filter (where n > 0)",
          "Min_By(struct(k, n), if((at) is null, null, struct(at, struct(k, n)))) FILTER (WHERE n > 0)"),
@@ -64,7 +64,8 @@ def test_the_condition_of_having_can_be_an_item() -> None:
     )
     assert query.having is not None
     assert with_calls(query, query.having) == (
-        "(size(array_distinct(collect_set(n)))) > 1 and size(array_distinct(collect_set(at))) > 2 and (k) > k"
+        "(bigint(size(array_distinct(collect_set(n))))) > 1 "
+        "and bigint(size(array_distinct(collect_set(at)))) > 2 and (k) > k"
     )
 
 

@@ -58,6 +58,18 @@ def test_spark_expressions_are_read(expression: str) -> None:
     assert parse_expression(expression) is not None
 
 
+def test_a_second_statement_is_refused_without_a_word_of_sqlglot(caplog: pytest.LogCaptureFixture) -> None:
+    for text in ("k; drop", "1; drop table t"):
+        with pytest.raises(SqlError, match="expected one query, found 2 statements"):
+            parse_expression(text)
+    assert caplog.records == []
+    assert parse_query("select 1;;") is not None
+
+
+def test_values_alone_are_a_query() -> None:
+    assert tables_of(parse_any("values (1, 'a'), (2, 'b')")) == ()
+
+
 def test_the_offset_of_an_error_in_an_expression_is_that_in_its_text() -> None:
     with pytest.raises(SqlError) as error:
         parse_expression("a b c")

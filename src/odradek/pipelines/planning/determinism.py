@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.column_types import Array, Map, Primitive
+from odradek.pipelines.definition.column_types import Primitive
 from odradek.pipelines.definition.operations import Aggregation, Join, StreamJoin
 from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql, StaticSql
 from odradek.pipelines.planning.verdicts import Code, Refusal
 from odradek.pipelines.planning.written import Written, written_in
-from odradek.pipelines.sql.functions import HASHED, MAY_FAIL, failing, reads_clock, undetermined
+from odradek.pipelines.sql.functions import HASHED, MAY_FAIL, reads_clock, undetermined
+from odradek.pipelines.sql.row_errors import failing, is_number_but_0
 from odradek.pipelines.sql.text import exp, parse_any
 
 if TYPE_CHECKING:
@@ -114,22 +115,10 @@ def uncaught(plan: Plan) -> Iterator[Refusal]:
     for written in written_in(plan):
         made = getattr(written.subject, "made_by", None)
         if isinstance(made, GroupSql | Aggregation | PairSql) or (isinstance(made, RowSql) and made.shape.tables):
-            for node, name in failing(written.query.tree):
-                if name in SELDOM or _is_safe(written.query, node, name):
+            for node, name in failing(written.query):
+                if name in SELDOM or is_number_but_0(node.args.get("expression")):
                     continue
                 has = f"{written.subject.described} has '{name}'"
                 message = f"{has}, and a row for which it fails stops the pipeline here"
                 hint = f"write {MAY_FAIL[name]}, or compute it in a step before, where such a row is a dead letter"
                 yield Refusal(None, written.subject, written.place(written.query.span(node)[0]), message, hint)
-
-
-def _is_safe(query: Query, node: exp.Expr, name: str) -> bool:
-    """Whether it is a division by a number that is not 0, or converts a column that is no text."""
-    divisor = node.args.get("expression")
-    number = divisor.this if isinstance(divisor, exp.Cast) else divisor  # 2L is a cast
-    if isinstance(number, exp.Literal):
-        return not number.is_string and bool(number.name.strip("0."))
-    value = next(iter(node.expressions), None) if isinstance(node, exp.Anonymous) else node.this
-    is_conversion = name == "cast" or isinstance(node, exp.Anonymous)
-    kind = _type_of(query, query.span(value)) if is_conversion and isinstance(value, exp.Column) else None
-    return kind not in {None, STRING} and not isinstance(kind, Array | Map)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import (
@@ -37,9 +38,9 @@ from odradek.pipelines.planning.plan import (
     Unplanned,
 )
 from odradek.pipelines.sql.blocks import Part, Unreadable, blocks_of
-from odradek.pipelines.sql.functions import may_fail
 from odradek.pipelines.sql.joins import Pairs
 from odradek.pipelines.sql.query import Query
+from odradek.pipelines.sql.row_errors import may_fail
 from odradek.pipelines.sql.shapes import Groups, InputFacts, Refused, Rows, shape_of
 from odradek.pipelines.sql.splicing import quoted
 from odradek.pipelines.sql.text import SqlError, named_tables, parse_any, position, table_name, tables_of
@@ -167,7 +168,7 @@ class _Maker:
         watermark = None if isinstance(owner, View) or table.is_hidden else owner.watermark
         path = path_of(table, read, watermark)
         checks: list[Check] = []
-        if isinstance(made_by, RowSql) and made_by.shape.is_plain and may_fail(made_by.query.tree):
+        if isinstance(made_by, RowSql) and made_by.shape.is_plain and may_fail(made_by.query):
             checks.append(Check(CANNOT_COMPUTE, "true", Otherwise.QUARANTINE, CANNOT_COMPUTE, is_implicit=True))
         if watermark is not None and path.is_stream:
             condition = f"{quoted(watermark.column)} is not null"
@@ -208,6 +209,8 @@ class _Maker:
         read = tables_of(parse_any(part.text))
         inputs = tuple(dict.fromkeys(part.renamed.get(each.lower(), each) for each in read))
         tables = [self.tables[each.lower()] for each in inputs]
+        spelled = {each.lower(): self.tables[each.lower()].name for each in inputs}
+        part = replace(part, renamed={**spelled, **part.renamed})
         if is_static or not any(each.path.is_stream for each in tables):
             self.add(name, inputs, StaticSql(part), step)
             return

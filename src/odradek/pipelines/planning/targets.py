@@ -72,7 +72,10 @@ def _beyond_realtime(table: Table) -> str | None:
         return "it runs Python"
     if isinstance(made, Join) or (isinstance(made, RowSql) and made.shape.tables):
         return "it has a join or a subquery"
-    return "it has more than one generator" if isinstance(made, RowSql) and not made.shape.is_plain else None
+    if isinstance(made, RowSql) and made.query.tree.args.get("hint"):
+        return "it has a hint"
+    is_plain = not isinstance(made, RowSql) or made.shape.is_plain
+    return None if is_plain else "it has a generator beside one explode, posexplode or stack of SELECT or LATERAL VIEW"
 
 
 def targets(plan: Plan) -> Iterator[Refusal]:

@@ -50,7 +50,7 @@ def check_names(plan: Plan, problems: Problems) -> None:
             if kind_of(call.name) is None and call.name not in own:
                 message = f"Spark has no function '{call.name}', which {written.subject.described} calls"
                 problems.warning(written.place(call.span[0]), message, suggestion(call.name, [*own, *kinds()]), COLUMNS)
-    for subject, name, text, place in _expressions(plan):
+    for subject, name, text, place in expressions(plan):
         try:
             Query.of_expression(text, name, lambda each: plan.table(each).columns)
         except SqlError as error:
@@ -117,7 +117,7 @@ def written_in(plan: Plan) -> Iterator[Written]:
         is_query = isinstance(made, RowSql | GroupSql | PairSql) and not (isinstance(made, RowSql) and made.pairs)
         if is_query and isinstance(operation, Sql) and isinstance(made, RowSql | GroupSql | PairSql):
             yield Written(table, made.query, operation.text, operation.place)
-    for subject, name, text, place in _expressions(plan):
+    for subject, name, text, place in expressions(plan):
         try:
             query = Query.of_expression(text, name, lambda each: plan.table(each).columns)
         except SqlError:
@@ -134,7 +134,7 @@ def calls_of_python(plan: Plan) -> dict[str, str]:
 
 def named_in_sql(plan: Plan) -> frozenset[str]:
     """All words in the SQL of a definition, in lower case."""
-    texts = [text for _, _, text, _ in _expressions(plan, of_streams=False)]
+    texts = [text for _, _, text, _ in expressions(plan, of_streams=False)]
     texts += [each.operation.text for each in plan.pipeline.steps if isinstance(each.operation, Sql)]
     words = set()
     for text in texts:
@@ -143,7 +143,7 @@ def named_in_sql(plan: Plan) -> frozenset[str]:
     return frozenset(words)
 
 
-def _expressions(plan: Plan, *, of_streams: bool = True) -> Iterator[tuple[Table | End, str, str, Place]]:
+def expressions(plan: Plan, *, of_streams: bool = True) -> Iterator[tuple[Table | End, str, str, Place]]:
     """Each expression over a stream: the declaration, the table, the text and its place."""
     for table in plan.tables.values():
         made, owner = table.made_by, table.owner

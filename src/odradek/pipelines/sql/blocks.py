@@ -35,6 +35,7 @@ AFTER_FROM = frozenset(
     ("WHERE", "GROUP_BY", "HAVING", "ORDER_BY", "SORT_BY", "CLUSTER_BY", "DISTRIBUTE_BY", "LIMIT", "QUALIFY", "WINDOW")
 )
 QUERIES = frozenset(("SELECT", "WITH", "FROM", "VALUES", "TABLE"))
+BEFORE_NAMES = frozenset(("ALIAS", "COMMA", "DOT", "SELECT"))  # tokens behind which UNION or MINUS is a column
 
 
 class Unreadable(SqlError):
@@ -141,13 +142,14 @@ class _Blocks:
 
     def _is_union(self, tokens: Sequence[Token], index: int) -> bool:
         token = tokens[index]
-        behind = [each.kind for each in tokens[index + 1 : index + 3]]
+        behind = [each.kind for each in (*tokens[index + 1 : index + 3], token)]
         is_of_star = token.kind == "EXCEPT" and behind[:1] == ["L_PAREN"] and behind[1] not in QUERIES
         if token.kind == "PIPE_GT":
             raise Unreadable("|>", token.start, "write SELECT … FROM … WHERE …")
         if token.kind == "UNION" and behind[:1] == ["ALL"]:
             return True
-        if token.kind in SET_OPERATIONS and not is_of_star and tokens[index - 1].kind != "DOT":
+        is_name = tokens[index - 1].kind in BEFORE_NAMES or behind[0] not in QUERIES | {"L_PAREN", "ALL", "DISTINCT"}
+        if token.kind in SET_OPERATIONS and not is_of_star and not is_name:
             raise Unreadable(token.text.upper(), token.start, SET_OPERATIONS[token.kind])
         return False
 

@@ -6,12 +6,6 @@ import functools
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from odradek.pipelines.sql.text import exp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Kind(StrEnum):
@@ -93,20 +87,3 @@ def undetermined(name: str, parent: str = "") -> str | None:
 def reads_clock(name: str, arguments: int) -> bool:
     """Whether the result of a call depends on the time at which it is computed."""
     return name in CLOCK or (name == "unix_timestamp" and arguments == 0)
-
-
-def failing(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
-    """The parts of an expression that may raise an error for the values of a row, with their names in MAY_FAIL.
-
-    A constant fails before the first row, or never."""
-    for node in tree.walk():
-        name = node.name.lower() if isinstance(node, exp.Anonymous) else OPERATORS.get(type(node).__name__, "")
-        is_constant = isinstance(node, (exp.Cast, exp.Neg)) and isinstance(node.this, exp.Literal)
-        is_text = isinstance(node, exp.Cast) and node.to.is_type("text")
-        if name in MAY_FAIL and not is_constant and not is_text:
-            yield node, name
-
-
-def may_fail(tree: exp.Expr) -> bool:
-    """Whether Spark may raise an error for the values of a row."""
-    return any(True for _ in failing(tree))

@@ -76,6 +76,7 @@ class Lateral:
     alias: str
     columns: tuple[str, ...]
     tree: exp.Expr
+    is_outer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,10 @@ class Query:
         self.columns = tuple(columns_of(each.table) for each in self.tables)
         self.items = tuple(map(self._item, self.tree.expressions))
         views = arguments.get("laterals") or ()
-        self.laterals = tuple(Lateral(each.alias, tuple(each.alias_column_names), each.this) for each in views)
+        self.laterals = tuple(
+            Lateral(each.alias, tuple(each.alias_column_names), each.this, bool(each.args.get("outer")))
+            for each in views
+        )
         self.where, self.having = (
             None if found is None else self.span(found.this) for found in map(arguments.get, ("where", "having"))
         )
@@ -317,6 +321,9 @@ class Query:
                 and (columns is None or names[1] in columns or names[1] == "*")
             ):
                 return alias, names[1:], None
+        for table in self.tables:
+            if table.join is Join.RIGHT and first in {name.lower() for name in table.using}:
+                return table.alias, names, None  # USING has the value of the side that is kept
         for alias, columns in known.items():
             if columns is not None and first in columns:
                 return alias, names, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.column_types import Column, ColumnType, Primitive, Struct
+from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Primitive, Struct
 from odradek.pipelines.definition.ddl import DdlError, parse_ddl
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.sql.columns import Columns
@@ -14,9 +14,15 @@ from odradek.pipelines.sql.text import LITERAL_FUNCTIONS, WINDOWS, Span, exp, to
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.pipelines.sql.query import Item, Query, Reference
+    from odradek.pipelines.sql.query import Item, Lateral, Query, Reference
 
 BIGINT, BOOLEAN, INT, STRING = (Primitive(name) for name in ("BIGINT", "BOOLEAN", "INT", "STRING"))
+INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")  # each wider than those before
+FLOATS: frozenset[ColumnType | None] = frozenset((Primitive("FLOAT"), Primitive("DOUBLE")))
+NUMBERS: frozenset[ColumnType | None] = FLOATS | {Primitive(name) for name in INTEGERS}
+WIDTHS = (*INTEGERS, "FLOAT", "DOUBLE")
+CASTS = frozenset(("boolean", "binary", "date", "double", "float", "string", "timestamp", *map(str.lower, INTEGERS)))
+CHOICES = frozenset(("coalesce", "greatest", "ifnull", "least", "nvl"))  # of values of one type
 Named = list[tuple[str, ColumnType | None]]
 
 
@@ -60,7 +66,7 @@ def _named(query: Query) -> Named | None:
         elif not item.names:
             return None
         else:
-            kind = _type(query, item.tree, item.span) if item.name else None
+            kind = certain_type(query, item.tree) if item.name else None
             made += [(name, kind) for name in item.names]
     return made
 
@@ -101,23 +107,73 @@ def _of_struct(query: Query, item: Item) -> Named | None:
     return [(each.name, each.type) for each in found[0].fields] if found else None
 
 
-def _type(query: Query, tree: exp.Expr, span: Span) -> ColumnType | None:
-    """The type of an expression, if it is certain."""
+def certain_type(query: Query, tree: exp.Expr) -> ColumnType | None:
+    """The type of an expression; None if it is not certain."""
     tree = tree.unnest()
     call = str(tree.this).lower() if isinstance(tree, exp.Anonymous) else ""
     if isinstance(tree, exp.Column):
-        return _type_of(query, query.references(span)[0])
+        found = query.references(query.span(tree))
+        return _type_of(query, found[0]) if found else None
     if isinstance(tree, exp.Cast):
         return _ddl_type(tree.to.sql("spark"))
     if isinstance(tree, exp.Dot):
-        return _field(_type(query, tree.this, span), tree.name)
+        return _field(certain_type(query, tree.this), tree.name)
     if isinstance(tree, exp.Literal):
         is_int = not tree.is_string and tree.name.isdigit()
         return STRING if tree.is_string else INT if is_int and int(tree.name) < 1 << 31 else None
+    if isinstance(tree, (exp.Add, exp.Sub, exp.Mul)):
+        kinds = {certain_type(query, each) for each in (tree.this, tree.expression)}
+        return _widest(kinds) if kinds <= NUMBERS else None
+    if isinstance(tree, exp.Neg):
+        return certain_type(query, tree.this)
     if call in WINDOWS:
         return _window_type(query)
-    is_condition = isinstance(tree, (exp.Predicate, exp.Connector, exp.Not, exp.Boolean))
-    return BOOLEAN if is_condition else BIGINT if call == "count" else None
+    if call == "explode" and tree.expressions:
+        kind = certain_type(query, tree.expressions[0])
+        return kind.element if isinstance(kind, Array) else None
+    if isinstance(tree, (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)):
+        return BOOLEAN
+    choices = _choices(tree, call)
+    return _common_type(query, choices) if choices else BIGINT if call == "count" else type_of_name(call)
+
+
+def type_of_name(call: str) -> ColumnType | None:
+    """The type of a call of the function that has the name of the type, such as `int(x)`."""
+    return Primitive(call.upper()) if call in CASTS else None
+
+
+def _widest(kinds: set[ColumnType | None]) -> ColumnType | None:
+    """The type that Spark gives to a choice or a sum of values of these types, if it is certain."""
+    if len(kinds) == 1:
+        return kinds.pop()
+    if not kinds <= NUMBERS:
+        return None
+    names = {each.name for each in kinds if isinstance(each, Primitive)}
+    widest = max(names, key=WIDTHS.index, default="FLOAT")
+    return None if widest == "FLOAT" else Primitive(widest)  # with an INT it would be a DOUBLE
+
+
+def _choices(tree: exp.Expr, call: str) -> Sequence[exp.Expr]:
+    """The expressions of which a CASE, an IF or the like has the value of one."""
+    if isinstance(tree, exp.Case):
+        default = tree.args.get("default")
+        return [*(each.args["true"] for each in tree.args["ifs"]), *([] if default is None else [default])]
+    values: Sequence[exp.Expr] = tree.expressions if call in {"if", *CHOICES} else ()
+    return values[1:] if call == "if" else values
+
+
+def _common_type(query: Query, trees: Sequence[exp.Expr]) -> ColumnType | None:
+    """The type of a value that is one of these, or null."""
+    return _widest({certain_type(query, each) for each in trees if not isinstance(each, exp.Null)} or {None})
+
+
+def _type_of_made(query: Query, view: Lateral, name: str) -> ColumnType | None:
+    """The type of a column of a LATERAL VIEW."""
+    values = view.tree.expressions
+    names = [each.lower() for each in view.columns]
+    if view.tree.name.lower() != "stack":
+        return certain_type(query, view.tree) if len(names) == 1 else None
+    return _common_type(query, values[1 + names.index(name.lower()) :: len(names)])
 
 
 def _ddl_type(text: str) -> ColumnType | None:
@@ -130,9 +186,12 @@ def _ddl_type(text: str) -> ColumnType | None:
 def _type_of(query: Query, reference: Reference) -> ColumnType | None:
     name, *fields = reference.parts
     if reference.item is not None:
-        return _field(_type(query, reference.item.tree, reference.item.span), *fields)
+        return _field(certain_type(query, reference.item.tree), *fields)
     if reference.table == "window":
         return _field(_window_type(query), *(reference.parts if name.lower() not in WINDOWS else fields))
+    view = next((each for each in query.laterals if each.alias == reference.table), None)
+    if view is not None and name in view.columns:
+        return _field(_type_of_made(query, view, name), *fields)
     tables = zip(query.tables, query.columns, strict=True)
     columns = next((columns for table, columns in tables if table.alias == reference.table), None)
     return None if columns is None else _field(columns.type_of(name), *fields)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.sql.functions import Kind, kind_of
+from odradek.pipelines.sql.generators import has_plain_generators
 from odradek.pipelines.sql.joins import Pairs, pairs_of
 from odradek.pipelines.sql.query import Join, Query, Reference, is_within
 from odradek.pipelines.sql.splicing import with_paths
@@ -59,7 +60,7 @@ class Rows:
     streams: tuple[str, ...]
     tables: tuple[str, ...]  # the static ones, those of subqueries included
     kept_tables: tuple[str, ...]  # those of `tables` whose rows a join keeps by their match in the stream
-    is_plain: bool  # one SELECT of one stream with one generator at most, and no subquery
+    is_plain: bool  # one SELECT of one stream with one plain generator at most, and no subquery
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,8 @@ class _Reading:
             if is_behind and table.join in losing:
                 kept += others
         is_one = len(query.tables) == 1 and not query.subqueries and not query.tree.args.get("hint")
-        is_plain = is_one and len(self._row_calls) <= 1 and not any(each.name in WINDOWS for each in self._row_calls)
+        has_windows = any(each.name in WINDOWS for each in self._row_calls)
+        is_plain = is_one and not has_windows and has_plain_generators(query)
         return Rows((stream.table,), self._tables, _unique(kept), is_plain)
 
     def _pairs(self) -> Pairs | Refused:

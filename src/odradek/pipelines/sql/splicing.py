@@ -87,6 +87,6 @@ def _rewritten(query: Query, call: Call) -> str:
     first, *others = (with_calls(query, each) for each in call.arguments)
     condition = "" if call.filter is None else f" FILTER (WHERE {with_calls(query, call.filter)})"
     if call.name == "count":
-        return f"size(array_distinct(collect_set({first}){condition}))"
+        return f"bigint(size(array_distinct(collect_set({first}){condition})))"
     name = query.text(call.span).split("(")[0]
     return f"{name}({first}, if(({others[0]}) is null, null, struct({others[0]}, {first}))){condition}"

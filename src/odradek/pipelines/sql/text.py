@@ -136,17 +136,18 @@ def parse_any(text: str) -> exp.Query:
 
     tokens = _tokenized(text)
     _check_start(text)
+    statements = sum(bool(each) for each in cut(tokens_of(text), _semicolons(text)))
+    if statements != 1:  # sqlglot would log that it does not know a second one
+        raise SqlError(f"expected one query, found {statements} statements", _first(text))
     try:
         found = [each for each in dialect().parser().parse(list(tokens), text) if each is not None]
     except ParseError as error:
         raise _syntax_error(text, error.errors[0] if error.errors else {"description": str(error)}) from error
     except RecursionError as error:
         raise SqlError("nested too deeply", 0) from error
-    if len(found) != 1:
-        raise SqlError(f"expected one query, found {len(found)} statements", _first(text))
-    if not isinstance(found[0], exp.Query):
+    if not isinstance(found[0], (exp.Query, exp.Values)):
         raise SqlError("expected a query", _first(text), "write SELECT … FROM …")
-    return found[0]
+    return cast("exp.Query", found[0])
 
 
 def parse_query(text: str) -> exp.Select:
@@ -243,6 +244,10 @@ def cut(tokens: Sequence[Token], at: Iterable[int]) -> list[Sequence[Token]]:
 
 def _first(text: str) -> int:
     return len(text) - len(text.lstrip())
+
+
+def _semicolons(text: str) -> list[int]:
+    return [index for index, each in enumerate(tokens_of(text)) if each.kind == "SEMICOLON"]
 
 
 def _check_start(text: str) -> None:

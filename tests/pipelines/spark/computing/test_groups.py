@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ORDERS = "id BIGINT, customer STRING, amount DOUBLE, at TIMESTAMP"
-COUNTED = "size(array_distinct(collect_set(id)))"
+COUNTED = "bigint(size(array_distinct(collect_set(id))))"
 BATCHES: list[list[dict[str, Any]]] = [
     [
         {"id": 1, "customer": "a", "amount": 5.0, "at": seconds_after_noon(1)},

@@ -13,7 +13,7 @@ from odradek.pipelines.planning.plan import PairSql, RowSql
 from odradek.pipelines.spark.computing.frames import event_times_of
 from odradek.pipelines.spark.computing.sql_steps import row_by_row
 from odradek.pipelines.spark.computing.stream_joins import JoinRefused, Match, join_streams, pairs_of
-from tests.pipelines.planning.plans import sound_plan
+from tests.pipelines.planning.plans import planned, sound_plan
 from tests.pipelines.spark.computing.streams import stream_of, written
 from tests.pipelines.spark.file_batches import seconds_after_noon
 
@@ -97,13 +97,14 @@ def test_a_row_has_the_event_time_of_the_side_that_is_kept(
 QUERIES = {
     "on": "select o.id, o.amount + p.paid as total, p.* from orders o join payments p "
     "on o.id = p.id and p.paid_at between o.at and o.at + interval 3 seconds and o.amount > p.paid",
-    "using": "select *, p.id as other from orders o left join payments p using (id) where o.amount > 10",
+    "using": "select *, id + 1 as next, p.id as other from orders i join payments p using (id) "
+    "where paid_at between at - interval 2 seconds and at and id > 1",
     "comma": "select o.*, paid from orders o, payments p where p.id = o.id and paid_at > at - interval 2 seconds "
     "and paid_at < at + interval 2 seconds and paid <> amount",
 }
 
 
-@pytest.mark.parametrize("text", [QUERIES["on"], QUERIES["comma"]])
+@pytest.mark.parametrize("text", QUERIES.values(), ids=QUERIES)
 def test_a_join_in_sql_has_the_rows_of_spark(spark: SparkSession, tmp_path: Path, text: str) -> None:
     plan = sound_plan(f'steps: {{s: {{sql: "{text}"}}}}\nsinks: {{out: {{from: s, topic: out}}}}\n')
     pairs, made = plan.table("s__pairs").made_by, plan.table("s").made_by
@@ -114,6 +115,39 @@ def test_a_join_in_sql_has_the_rows_of_spark(spark: SparkSession, tmp_path: Path
     joined = pairs_of(orders, payments, Match.of_pairs(pairs.shape), ("at", "paid_at"))
     found = row_by_row(made, {"s__pairs": joined})
     assert of_interest([tuple(row) for row in found.collect()]) == wanted
+    assert found.columns == spark.sql(text).columns
+
+
+SAME_NAMES = """
+pipeline: p
+sources:
+  orders: {topic: orders, schema: "id BIGINT, amount DOUBLE, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}
+  payments: {topic: payments, schema: "id BIGINT, paid DOUBLE, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}
+"""
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+def test_columns_of_using_have_the_value_of_the_side_that_has_one(
+    spark: SparkSession, tmp_path: Path, how: str
+) -> None:
+    """The alias `i` begins the name of the column `id`, which is not qualified by it."""
+    text = (
+        f"select id, i.id as own, at, amount, paid, id * 2 as twice from orders i {how} join payments p using (id, at)"
+    )
+    plan = planned(f'steps: {{s: {{sql: "{text}"}}}}\nsinks: {{out: {{from: s, topic: out}}}}\n', SAME_NAMES)[0]
+    pairs, made = plan.table("s__pairs").made_by, plan.table("s").made_by
+    assert isinstance(pairs, PairSql)
+    assert isinstance(made, RowSql)
+    assert plan.path("s").event_time == (None if how == "full" else "at")
+    orders, payments = frames_of(spark, tmp_path, is_stream=False)
+    frames = {"orders": orders.drop("customer"), "payments": payments.withColumnRenamed("paid_at", "at")}
+    for name, frame in frames.items():
+        frame.createOrReplaceTempView(name)
+    joined = pairs_of(frames["orders"], frames["payments"], Match.of_pairs(pairs.shape), ("at", "at"))
+    found = row_by_row(made, {"s__pairs": joined})
+    assert of_interest([tuple(row) for row in found.collect()]) == of_interest(
+        list(map(tuple, spark.sql(text).collect()))
+    )
     assert found.columns == spark.sql(text).columns
 
 

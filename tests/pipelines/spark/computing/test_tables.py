@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.places import Problems
+from odradek.pipelines.planning.plan import RowSql
 from odradek.pipelines.planning.rules import checked_plan
 from odradek.pipelines.spark.compiling import Tables as OldTables
 from odradek.pipelines.spark.computing.frames import ORIGIN
@@ -17,6 +18,7 @@ from odradek.pipelines.spark.computing.steps import StepBroken
 from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL
 from tests.pipelines.definition.definitions import sound
+from tests.pipelines.planning.plans import planned
 from tests.pipelines.spark.file_batches import seconds_after_noon
 
 if TYPE_CHECKING:
@@ -136,6 +138,44 @@ def test_what_a_table_refuses_is_a_dead_letter(spark: SparkSession) -> None:
     assert found["known"] == [("expectation 'small' not met: amount < 50", 3)]
     ((reason, key),) = found["orders"]
     assert (reason.partition(":")[0], key) == ("does not fit the schema", "not a number")
+
+
+ANY_SQL = """
+pipeline: p
+bootstrap_servers: nowhere:1
+sources: {orders: {topic: orders, schema: "id BIGINT, customer STRING"}}
+steps:
+  two: {sql: "values (1, 'a'), (2, 'b')"}
+  one: {sql: "select 1 as k"}
+  outer: {sql: "select id, w from orders lateral view outer explode(split(customer, ' ')) t as w"}
+  json: {sql: "select id, j.* from orders lateral view json_tuple(concat('{\\"a\\": ', id, '}'), 'a') j as a"}
+  wide: {sql: "select id, stack(2, id, id + 1) from orders"}
+  named: {sql: "select id as minus, customer as union from orders"}
+sinks: {SINKS}
+"""
+
+
+def test_what_is_not_plain_is_sql_that_spark_runs(spark: SparkSession) -> None:
+    """Whether a SELECT can be computed as columns is known from the plan alone."""
+    names = ["outer", "json", "wide", "named"]
+    sinks = ", ".join(f"{each}: {{from: {each}, topic: {each}}}" for each in names)
+    plan, verdicts = planned("", ANY_SQL.replace("SINKS", sinks))
+    assert verdicts == []
+    tables = Tables(spark, plan, loader(spark))
+
+    def rows(name: str) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row) for row in tables.rows(name).drop(ORIGIN).collect())
+
+    assert rows("two") == [(1, "a"), (2, "b")]
+    assert rows("one") == [(1,)]
+    assert rows("outer") == [(1, "a"), (1, "a"), (1, "b"), (1, "b"), (2, "c"), (3, "c"), (4, None)]
+    assert rows("json")[0] == (1, "1")
+    assert len(rows("wide")) == 10
+    assert tables.rows("named").drop(ORIGIN).columns == ["minus", "union"]
+    plain = {
+        each.name: each.made_by.shape.is_plain for each in plan.tables.values() if isinstance(each.made_by, RowSql)
+    }
+    assert plain == {"outer": False, "json": False, "wide": False, "named": True}
 
 
 def test_an_error_names_the_declaration(spark: SparkSession) -> None:

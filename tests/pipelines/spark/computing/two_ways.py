@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from odradek.pipelines.spark.computing.frames import REJECTED
+from odradek.pipelines.definition.ddl import parse_ddl
+from odradek.pipelines.spark.computing.frames import REJECTED, quoted
 from odradek.pipelines.spark.computing.rows import Frame, Rows
 from odradek.pipelines.spark.computing.selecting import select_rows
 from odradek.pipelines.sql.blocks import blocks_of
+from odradek.pipelines.sql.columns import Columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 TABLE = "readings"
 Results = tuple[list[tuple[str, str]], list[str]]
@@ -27,12 +30,18 @@ def as_columns(frame: DataFrame, *queries: str) -> tuple[DataFrame, list[DataFra
     refused = []
     for number, query in enumerate(queries):
         (block,) = blocks_of(f"step{number}", query, known.__contains__)
-        selected = select_rows(columns, f"step{number}", block.parts[0], known)
+        read = known[TABLE if number == 0 else f"step{number - 1}"]
+        selected = select_rows(columns, f"step{number}", block.parts[0], known, types_of(columns.schema_of(read)))
         known[f"step{number}"] = selected.rows
         if selected.refused is not None:
             refused.append(columns.add_table("refused", selected.refused))
     made = columns.add_table("out", known[f"step{len(queries) - 1}"])
     return made.read(columns.frame), [each.read(columns.frame) for each in refused]
+
+
+def types_of(schema: StructType) -> Columns:
+    columns = parse_ddl(", ".join(f"{quoted(each.name)} {each.dataType.simpleString()}" for each in schema))
+    return Columns({each.name: each.type for each in columns})
 
 
 def plain(frame: DataFrame, *queries: str) -> DataFrame:

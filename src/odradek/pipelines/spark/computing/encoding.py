@@ -20,14 +20,14 @@ from odradek.pipelines.spark.computing.frames import PLACE_FIELDS, REJECTED, vis
 from odradek.pipelines.spark.computing.row_errors import computed_rows
 from odradek.pipelines.spark.computing.rows import Rows, literal, struct_of, text_of
 from odradek.pipelines.spark.computing.selecting import over_rows
-from odradek.pipelines.sql.functions import may_fail
-from odradek.pipelines.sql.text import parse_expression
+from odradek.pipelines.sql.row_errors import expression_may_fail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from odradek.pipelines.definition.model import Pipeline, TopicTarget
     from odradek.pipelines.spark.computing.rows import Frame
+    from odradek.pipelines.sql.columns import Columns
 
 JSON_OPTIONS = "map('ignoreNullFields', 'false')"
 NO_HEADERS = "cast(array() as array<struct<key: string, value: binary>>)"
@@ -43,8 +43,11 @@ class Encoded:
     refused: Rows | None = None
 
 
-def topic_record(frame: Frame, pipeline: Pipeline, end: str, target: TopicTarget, rows: Rows) -> Encoded:
-    """The records of an end. Their id is stable across replays: the original record, and which of its rows this is."""
+def topic_record(
+    frame: Frame, pipeline: Pipeline, end: str, target: TopicTarget, rows: Rows, types: Columns | None = None
+) -> Encoded:
+    """The records of an end; `types` has what is known of its input's columns. The id of a record is stable across
+    replays: the original record, and which of its rows this is."""
     key = NO_BYTES if target.key is None else _as_bytes(frame, rows, over_rows(target.key, rows))
     if target.encoding is Encoding.JSON:
         value = f"cast({_json(rows, target.value, options=True)} as binary)"
@@ -55,7 +58,7 @@ def topic_record(frame: Frame, pipeline: Pipeline, end: str, target: TopicTarget
     headers = {f"header_{each.name}": _as_text(over_rows(each.expression, rows)) for each in target.headers}
     written = [target.key, target.deletes, *(each.expression for each in target.headers)]
     written += target.value if target.encoding is not Encoding.JSON else ()
-    fails = any(may_fail(parse_expression(each)) for each in written if each is not None)
+    fails = any(expression_may_fail(each, types) for each in written if each is not None)
     made, refused = _with_fields(frame, end, rows, {"key": key, "value": value, **headers}, fails=fails)
 
     key, value = text_of(made.path("key")), text_of(made.path("value"))

@@ -139,7 +139,8 @@ class FanOut:
     def _encoded(self, tables: Tables, end: End) -> EncodedEnd:
         assert isinstance(end.target, TopicTarget)
         frame, rows = as_rows(tables.rows(end.input))
-        encoded = topic_record(frame, self._plan.pipeline, end.name, end.target, rows)
+        types = self._plan.table(end.input).columns
+        encoded = topic_record(frame, self._plan.pipeline, end.name, end.target, rows, types)
         counts = [Count(Kind.WRITTEN, end.name, encoded.rows.count())]
         counts += [] if encoded.refused is None else [refused_count(end.name, encoded.refused, is_of_end=True)]
         return EncodedEnd(end, frame, encoded, tuple(counts))

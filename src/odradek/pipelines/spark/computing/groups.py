@@ -50,7 +50,7 @@ def grouped(query: Query, inputs: Mapping[str, DataFrame], time: str | None, end
     (stream,) = (each.table for each in query.tables)
     frames = {name: without_internal(frame) for name, frame in inputs.items()}
     frames[stream] = with_one_event_time(frames[stream], time)
-    made = run_text(group_text(query), query.part.renamed, frames)
+    made = run_text(frames[stream].sparkSession, group_text(query), query.part.renamed, frames)
     is_session = query.window is not None and query.window.function == "session_window"
     return behind_groups(made, frames[stream], end, is_session=is_session)
 

@@ -12,14 +12,14 @@ from odradek.pipelines.spark.computing.row_errors import IT, register_try, tried
 from odradek.pipelines.spark.computing.rows import ROW, all_of, literal, struct_of, text_of
 from odradek.pipelines.spark.computing.selecting import over_rows
 from odradek.pipelines.spark.sessions.failures import STOPS
-from odradek.pipelines.sql.functions import may_fail
-from odradek.pipelines.sql.text import parse_expression
+from odradek.pipelines.sql.row_errors import expression_may_fail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.pipelines.planning.plan import Check
     from odradek.pipelines.spark.computing.rows import Frame, Rows
+    from odradek.pipelines.sql.columns import Columns
 
 REFUSING = frozenset({Otherwise.DROP, Otherwise.QUARANTINE})
 MOST_BITS = 62
@@ -36,13 +36,20 @@ class Judged:
 
 
 def judged(
-    frame: Frame, table: str, checks: Sequence[Check], rows: Rows, step: str = "", *, is_owned: bool = True
+    frame: Frame,
+    table: str,
+    checks: Sequence[Check],
+    rows: Rows,
+    step: str = "",
+    *,
+    is_owned: bool = True,
+    types: Columns | None = None,
 ) -> Judged:
     """The rows that meet the checks. Only the flow that owns the table counts and writes those that do not; `step` is
-    the declared step of a hidden table."""
+    the declared step of a hidden table, and `types` has what is known of the table's columns."""
     if not checks:
         return Judged(rows)
-    met = _conditions(frame, table, checks, rows)
+    met = _conditions(frame, table, checks, rows, types)
     counts: list[Count] = []
     if is_owned:
         counts.append(Count(Kind.CHECKED, table, rows.count()))
@@ -60,15 +67,17 @@ def judged(
     return Judged(kept, refused, tuple(counts), must_hold)
 
 
-def _conditions(frame: Frame, table: str, checks: Sequence[Check], rows: Rows) -> Mapping[str, str]:
+def _conditions(
+    frame: Frame, table: str, checks: Sequence[Check], rows: Rows, types: Columns | None
+) -> Mapping[str, str]:
     """SQL for whether a row meets each check, never null. A row that does not meet an implicit check meets all others.
 
     The checks of a single row are evaluated once, to a set of bits, because each is used by a count, by the reason of a
     dead letter and by the filter."""
     implicit, expected = ([each for each in checks if each.is_implicit is kind] for kind in (True, False))
-    met = {each.name: _condition(frame, each, rows) for each in (*implicit, *expected)}
-    fails = any(may_fail(parse_expression(each.condition)) for each in checks)
-    if rows.is_many or not (fails or len(checks) > 1) or len(checks) > MOST_BITS:
+    failing = {each.name for each in checks if expression_may_fail(each.condition, types)}
+    met = {each.name: _condition(frame, each, rows, fails=each.name in failing) for each in (*implicit, *expected)}
+    if rows.is_many or not (failing or len(checks) > 1) or len(checks) > MOST_BITS:
         first = all_of([met[each.name] for each in implicit])
         return {**met, **{each.name: f"if({first}, {met[each.name]}, true)" for each in expected if implicit}}
     bits = {name: f"{1 << number}L" for number, name in enumerate(met)}
@@ -79,10 +88,10 @@ def _conditions(frame: Frame, table: str, checks: Sequence[Check], rows: Rows) -
     return {name: f"({column} & {bit}) = 0" for name, bit in bits.items()}
 
 
-def _condition(frame: Frame, check: Check, rows: Rows) -> str:
+def _condition(frame: Frame, check: Check, rows: Rows, *, fails: bool) -> str:
     """Whether a row meets a check; null and what cannot be computed are not met."""
     condition = over_rows(check.condition, rows)
-    if may_fail(parse_expression(check.condition)):
+    if fails:
         register_try(frame.session)
         condition = f"{tried(condition, is_in_lambda=rows.is_many)}.{IT}"
     return f"coalesce({condition}, false)"

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Source, TableTarget, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
+from odradek.pipelines.planning.columns import source_columns
 from odradek.pipelines.planning.plan import CANNOT_COMPUTE, OutputMode, RowSql
 from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing, of_end
 from odradek.pipelines.spark.computing.encoding import dead_letter, topic_record
@@ -26,8 +27,7 @@ from odradek.pipelines.spark.writing.group_changes import is_of_current_groups
 from odradek.pipelines.spark.writing.kafka_records import producer_of
 from odradek.pipelines.spark.writing.stored_values import check_of_end
 from odradek.pipelines.spark.writing.transactional_writer import SPLIT
-from odradek.pipelines.sql.functions import may_fail
-from odradek.pipelines.sql.text import parse_expression
+from odradek.pipelines.sql.row_errors import expression_may_fail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -141,7 +141,7 @@ class _Builder:
         """Adds the rows of a table behind its checks, and those that could not be computed."""
         owner, is_owned = table.owner.name, table.name in self._flow.owned
         checks = [each for each in table.checks if each.name != CANNOT_COMPUTE]
-        found = judged(self._frame, table.name, checks, rows, owner, is_owned=is_owned)
+        found = judged(self._frame, table.name, checks, rows, owner, is_owned=is_owned, types=table.columns)
         self._rows[table.name.lower()] = found.kept
         self._must_hold += found.must_hold
         self._counts += found.counts
@@ -160,7 +160,8 @@ class _Builder:
         for table in map(self._plan.table, self._flow.after):
             if not isinstance(table.made_by, RowSql):
                 raise NotCompilable(f"{table.described} is no SELECT of one table")
-            selected = select_rows(self._frame, table.name, table.made_by.query.part, self._rows)
+            types = self._plan.table(*table.inputs).columns
+            selected = select_rows(self._frame, table.name, table.made_by.query.part, self._rows, types)
             self.add_rows(table, selected.rows, selected.refused)
         frame = self._frame
         records = {
@@ -196,7 +197,9 @@ class _Builder:
         for end in self._flow.ends:
             rows = self._rows[end.input.lower()]
             if isinstance(end.target, TopicTarget):
-                encoded = topic_record(self._frame, pipeline, end.name, end.target, rows)
+                encoded = topic_record(
+                    self._frame, pipeline, end.name, end.target, rows, self._plan.table(end.input).columns
+                )
                 add(producer_of(pipeline, end.target), encoded)
                 rows = encoded.rows
                 if encoded.refused is not None:
@@ -245,9 +248,10 @@ def record_rows(frame: Frame, source: Source) -> tuple[Rows, list[Rows]]:
     fields = {name: (name,) for name in frame.frame.columns if name not in INTERNAL}
     refused = [Rows({**fields, REJECTED: (REJECTED,)}, f"{REJECTED} is not null")]
     rows = Rows(fields, f"{REJECTED} is null")
+    types = source_columns(source)
     for each in source.columns:
         expression = over_rows(each.expression, rows)
-        if may_fail(parse_expression(each.expression)):
+        if expression_may_fail(each.expression, types):
             column = try_rows(frame, source.name, rows, expression)
             refused.append(refused_rows(frame, source.name, rows, column))
             condition = all_of([rows.condition, f"{quoted(column)} is not null"])

@@ -24,8 +24,9 @@ from odradek.pipelines.spark.computing.rows import (
 )
 from odradek.pipelines.spark.sessions.failures import plain_message
 from odradek.pipelines.sql.columns import Columns
-from odradek.pipelines.sql.functions import Kind, kind_of, may_fail
-from odradek.pipelines.sql.query import Query
+from odradek.pipelines.sql.generators import generators_of, has_plain_generators
+from odradek.pipelines.sql.query import Query, is_within
+from odradek.pipelines.sql.row_errors import may_fail
 from odradek.pipelines.sql.splicing import with_paths, with_tables
 from odradek.pipelines.sql.text import LITERAL_FUNCTIONS, exp
 
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.spark.computing.rows import Frame, Path
     from odradek.pipelines.sql.blocks import Part
-    from odradek.pipelines.sql.query import Call, Item, Reference
+    from odradek.pipelines.sql.generators import Generator
+    from odradek.pipelines.sql.query import Item, Reference
     from odradek.pipelines.sql.text import Span
 
 MADE, ELEMENT = "__made", "__element"  # lambda variables: a generated row, and what it is made of
@@ -66,9 +68,9 @@ class Expressions:
         if reference.table is not None and reference.table == self.made_alias:
             return (MADE, *reference.parts)
         path = (*self.rows.path(reference.parts[0]), *reference.parts[1:])
-        lambdas = self.query.tree.find_all(exp.Lambda)
-        if path[0].lower() in {name.name.lower() for each in lambdas for name in each.expressions}:
-            raise NotCompilable(f"the variable {path[0]} of a lambda has the name of a column")
+        lambdas = [each for each in self.query.tree.find_all(exp.Lambda) if path[0].lower() in variables_of(each)]
+        if any(is_within(reference.span, self.query.span(each)) for each in lambdas):
+            raise NotCompilable(f"the variable {path[0]} of a lambda has the name of a column: rename the variable")
         return path
 
     def _text_of(self, reference: Reference) -> str | None:
@@ -95,16 +97,31 @@ def over_rows(expression: str, rows: Rows) -> str:
     return Expressions(query, rows).text(query.items[0].span)
 
 
-def columns_of(rows: Rows) -> Columns:
-    return Columns(dict.fromkeys(rows.fields))
+def variables_of(tree: exp.Expr) -> set[str]:
+    return {each.name.lower() for each in tree.expressions}
 
 
-def select_rows(frame: Frame, name: str, part: Part, known: Mapping[str, Rows]) -> Selected:
-    """The rows of a plain SELECT; `known` has the tables that it may read, by name in lower case."""
-    query = Query.read(part, lambda table: columns_of(known[table.lower()]) if table.lower() in known else None)
+def columns_of(rows: Rows, types: Columns | None = None) -> Columns:
+    """The columns of rows, with the types that are known."""
+    return Columns({name: None if types is None else types.type_of(name) for name in rows.fields})
+
+
+def select_rows(
+    frame: Frame, name: str, part: Part, known: Mapping[str, Rows], types: Columns | None = None
+) -> Selected:
+    """The rows of a plain SELECT; `known` has the tables that it may read, by name in lower case, and `types` what the
+    plan knows of the columns of the one that it reads."""
+    named = {table: columns_of(rows, types) for table, rows in known.items()}
+    query = Query.read(part, lambda table: named.get(table.lower()))
     rows = known.get(query.tables[0].table.lower()) if len(query.tables) == 1 else None
     if rows is None:
         raise NotCompilable(f"'{name}' does not read one table")
+    if not has_plain_generators(query):
+        raise NotCompilable(f"'{name}' has a generator whose rows are no array of its arguments")
+    variables = set[str]().union(*map(variables_of, query.tree.find_all(exp.Lambda)))
+    hidden = {each: path for each, path in rows.fields.items() if path[0].lower() in variables}
+    copies = {each: (frame.add(f"__{each}", text_of(path)),) for each, path in hidden.items()}
+    rows = replace(rows, fields={**rows.fields, **copies})
     expected = _schema_by_spark(frame, query, rows)
     made = _Selecting(frame, name, query, rows, tuple(expected.names)).selected()
     if _described(frame.schema_of(made.rows)) != _described(expected):
@@ -141,11 +158,11 @@ class _Selecting:
         if len({each.lower() for each in names}) < len(names):
             raise NotCompilable(f"'{name}' has two columns of one name")
         self._frame, self._name, self._query, self._rows, self._names = frame, name, query, rows, names
-        self._generator = _generator_of(query)
+        self._generator = next(iter(generators_of(query)), None)
         made, alias = ((), None) if self._generator is None else (self._generator.names, self._generator.alias)
         self._expressions = Expressions(query, rows, made, alias)
         self._where = None if query.where is None else f"coalesce({self._expressions.text(query.where)}, false)"
-        self._may_where_fail = self._where is not None and may_fail(query.tree.args["where"].this)
+        self._may_where_fail = self._where is not None and may_fail(query, query.tree.args["where"].this)
 
     def selected(self) -> Selected:
         if self._generator is not None:
@@ -189,17 +206,21 @@ class _Selecting:
         several = self._add("__rows", f"transform({kept}, {ROW} -> {ROW}.{IT})")
         return Selected(Rows.several(several, values), self._refused(column))
 
-    def _generated(self, generator: _Generator) -> Selected:
+    def _generated(self, generator: Generator) -> Selected:
         """If one of the rows that are made of a row cannot be computed, none of them is written."""
         values, where = self._values(), self._where
-        made = generator.rows([self._expressions.text(each) for each in generator.call.arguments])
+        made = _rows_of(generator, [self._expressions.text(each) for each in generator.call.arguments])
         found = made if where is None or generator.is_item else f"filter({made}, {MADE} -> {where})"
         several = (
             f"transform({found}, {MADE} -> {struct_of({name: _as_text(value) for name, (value, _) in values.items()})})"
         )
         if where is not None and generator.is_item:
             several = f"if({where}, {several}, null)"
-        fails = self._may_where_fail or may_fail(generator.call.tree) or any(fails for _, fails in values.values())
+        fails = (
+            self._may_where_fail
+            or may_fail(self._query, generator.call.tree)
+            or any(fails for _, fails in values.values())
+        )
         if not fails:
             every = self._rows.mapped(_or_empty(several) if self._rows.is_many else several)
             every = f"flatten({every})" if self._rows.is_many else every
@@ -223,7 +244,7 @@ class _Selecting:
             elif item.span in paths:
                 found.append((self._expressions.path(paths[item.span]), False))
             else:
-                found.append((self._expressions.text(item.span), may_fail(item.tree)))
+                found.append((self._expressions.text(item.span), may_fail(self._query, item.tree)))
         if len(found) != len(self._names):
             raise NotCompilable(f"'{self._name}' would have other columns than in Spark")
         return dict(zip(self._names, found, strict=True))
@@ -254,46 +275,20 @@ class _Selecting:
         return refused_rows(self._frame, self._name, self._rows, column)
 
 
-@dataclass(frozen=True, slots=True)
-class _Generator:
-    """A generator in SELECT or in a LATERAL VIEW, and the columns that it makes."""
-
-    call: Call
-    names: tuple[str, ...]
-    alias: str | None
-    is_item: bool
-
-    def rows(self, values: list[str]) -> str:
-        """The rows that it makes of the row with these arguments."""
-        names, name = self.names, self.call.name
-        if name == "explode" and len(names) == len(values) == 1:
-            return f"transform({values[0]}, {ELEMENT} -> {struct_of({names[0]: ELEMENT})})"
-        if name == "explode" and len(names) == 2:
-            made = struct_of({names[0]: f"{ELEMENT}.key", names[1]: f"{ELEMENT}.value"})
-            return f"transform(map_entries({values[0]}), {ELEMENT} -> {made})"
-        if name == "posexplode" and len(names) == 2:
-            made = struct_of({names[0]: INDEX, names[1]: ELEMENT})
-            return f"transform({values[0]}, ({ELEMENT}, {INDEX}) -> {made})"
-        groups = [values[start : start + len(names)] for start in range(1, len(values), len(names) or 1)]
-        if name == "stack" and names and values[0] == str(len(groups)) and len(groups[-1]) == len(names):
-            return f"array({', '.join(struct_of(dict(zip(names, group, strict=True))) for group in groups)})"
-        raise NotCompilable(f"{name} with {len(names)} columns")
-
-
-def _generator_of(query: Query) -> _Generator | None:
-    calls = [each for each in query.calls if kind_of(each.name) is Kind.GENERATOR]
-    if not calls and not query.laterals:
-        return None
-    items = [each for each in query.items for call in calls if each.tree is call.tree]
-    if len(calls) != 1 or len(items) + len(query.laterals) != 1:
-        raise NotCompilable("a generator inside of an expression, or more than one")
-    if items:
-        defaults = {"explode": ("col",), "posexplode": ("pos", "col")}
-        return _Generator(calls[0], items[0].names or defaults.get(calls[0].name, ()), None, is_item=True)
-    if query.tree.args["laterals"][0].args.get("outer"):
-        raise NotCompilable("LATERAL VIEW OUTER")
-    view = query.laterals[0]
-    return _Generator(calls[0], view.columns, view.alias, is_item=False)
+def _rows_of(generator: Generator, values: list[str]) -> str:
+    """The rows that a generator makes of the row with these arguments."""
+    names = generator.names
+    if generator.call.name == "stack":
+        groups = [values[start : start + len(names)] for start in range(1, len(values), len(names))]
+        return f"array({', '.join(struct_of(dict(zip(names, group, strict=True))) for group in groups)})"
+    (array,) = values
+    if generator.call.name == "posexplode":
+        made = struct_of({names[0]: INDEX, names[1]: ELEMENT})
+        return f"transform({array}, ({ELEMENT}, {INDEX}) -> {made})"
+    if len(names) == 1:
+        return f"transform({array}, {ELEMENT} -> {struct_of({names[0]: ELEMENT})})"
+    made = struct_of({names[0]: f"{ELEMENT}.key", names[1]: f"{ELEMENT}.value"})
+    return f"transform(map_entries({array}), {ELEMENT} -> {made})"
 
 
 def _as_text(value: str | Path) -> str:

@@ -14,7 +14,7 @@ from odradek.pipelines.sql.text import exp, outside_brackets, parse_any, tables_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from odradek.pipelines.planning.plan import RowSql
     from odradek.pipelines.sql.joins import Pairs
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from odradek.pipelines.sql.text import Span
 
 
-def run_text(text: str, renamed: Mapping[str, str], inputs: Mapping[str, DataFrame]) -> DataFrame:
+def run_text(
+    session: SparkSession, text: str, renamed: Mapping[str, str], inputs: Mapping[str, DataFrame]
+) -> DataFrame:
     """The rows of a query. `renamed` has the tables that stand for names of its text, `inputs` the frames of tables."""
     frames = {name.lower(): (f"__table_{number}", frame) for number, (name, frame) in enumerate(inputs.items())}
     views = {}
@@ -30,7 +32,6 @@ def run_text(text: str, renamed: Mapping[str, str], inputs: Mapping[str, DataFra
         view, frame = frames[renamed.get(name.lower(), name).lower()]
         frame.createOrReplaceTempView(view)
         views[name.lower()] = view
-    session = next(iter(inputs.values())).sparkSession
     return session.sql(with_tables(text, views))
 
 
@@ -44,7 +45,7 @@ def row_by_row(made: RowSql, inputs: Mapping[str, DataFrame]) -> DataFrame:
     if has_origin(inputs[stream]):
         frames[stream] = with_origin_last(inputs[stream])
         text = _with_origin(query, stream, {each.table: frames[each.table].columns for each in query.tables})
-    return run_text(text, query.part.renamed, frames)
+    return run_text(frames[stream].sparkSession, text, query.part.renamed, frames)
 
 
 def with_origin_last(frame: DataFrame) -> DataFrame:
@@ -112,7 +113,7 @@ def _of_pairs(query: Query, pairs: Pairs, name: str, inputs: Mapping[str, DataFr
     elif condition:
         changes[start + len(text), start + len(text)] = f" WHERE {condition}"
     written = spliced(text, (start, start + len(text)), changes, start)
-    return run_text(written, query.part.renamed, inputs)
+    return run_text(inputs[name].sparkSession, written, query.part.renamed, inputs)
 
 
 def _has_alias(query: Query, span: Span) -> bool:
@@ -133,9 +134,9 @@ class _Columns:
     def path(self, reference: Reference) -> str:
         first, *fields = reference.parts
         table = reference.table or ""
-        is_qualified = self._query.text(reference.span).lower().lstrip("`").startswith(table.lower())
-        if first.lower() in self._using and not is_qualified:
-            return self._key(first)
+        is_bare = len(tokens_of(self._query.text(reference.span))) == 2 * len(reference.parts) - 1
+        if first.lower() in self._using and is_bare:
+            return ".".join((self._key(first), *map(quoted, fields)))
         return ".".join(map(quoted, (self.prefixes[table] + first, *fields)))
 
     def star(self, owner: str, excepted: Sequence[str]) -> Iterator[str]:

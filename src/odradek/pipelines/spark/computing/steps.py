@@ -33,6 +33,8 @@ from odradek.pipelines.spark.sessions.user_code import load_reference
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pyspark.sql import SparkSession
+
     from odradek.pipelines.planning.plan import OutputMode, Plan, Table
 
 SPARK_NAMES = {"semi": "left_semi", "anti": "left_anti"}
@@ -55,7 +57,9 @@ def naming(table: Table) -> Iterator[None]:
         raise StepBroken(f"{table.place()}: {table.described}: {words}") from error
 
 
-def frame_of(plan: Plan, table: Table, inputs: Mapping[str, DataFrame], mode: OutputMode) -> DataFrame:
+def frame_of(
+    session: SparkSession, plan: Plan, table: Table, inputs: Mapping[str, DataFrame], mode: OutputMode
+) -> DataFrame:
     """The rows of a table before its checks; `inputs` has those of the tables that it reads, by name."""
     made = table.made_by
     times = {name: plan.path(name).event_time for name in table.inputs}
@@ -72,7 +76,8 @@ def frame_of(plan: Plan, table: Table, inputs: Mapping[str, DataFrame], mode: Ou
             sides = (plan.path(left).event_time, plan.path(right).event_time)
             return pairs_of(inputs[plan.table(left).name], inputs[plan.table(right).name], Match.of_pairs(pairs), sides)
         case StaticSql(part):
-            return run_text(part.text, part.renamed, {name: without_internal(each) for name, each in inputs.items()})
+            frames = {name: without_internal(each) for name, each in inputs.items()}
+            return run_text(session, part.text, part.renamed, frames)
         case PythonFunction():
             return called(plan, table, made, inputs)
     first, *others = table.inputs

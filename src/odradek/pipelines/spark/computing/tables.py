@@ -72,6 +72,9 @@ class Tables:
     def give_before_checks(self, name: str, frame: DataFrame) -> None:
         self._unchecked[name] = frame
 
+    def give_rows(self, name: str, frame: DataFrame) -> None:
+        self._rows[name] = frame
+
     def rows(self, name: str) -> DataFrame:
         """The rows that the readers of a table see: parsed, computed, and without those that checks remove."""
         if name not in self._rows:
@@ -101,7 +104,7 @@ class Tables:
                 self._unchecked[name] = self._of_source(table.made_by)
             else:
                 inputs = {each: self.rows(each) for each in table.inputs}
-                self._unchecked[name] = frame_of(self._plan, table, inputs, self._mode)
+                self._unchecked[name] = frame_of(self._session, self._plan, table, inputs, self._mode)
         return self._unchecked[name]
 
     def checked(self, name: str) -> Checked:
@@ -159,12 +162,13 @@ class Tables:
         elif isinstance(made, RowSql) and made.shape.is_plain and table.name not in self._unchecked:
             (name,) = table.inputs
             frame, rows = as_rows(self.rows(name))
-            selected = select_rows(frame, table.name, made.query.part, {name.lower(): rows})
+            types = self._plan.table(name).columns
+            selected = select_rows(frame, table.name, made.query.part, {name.lower(): rows}, types)
             rows, refused = selected.rows, [] if selected.refused is None else [selected.refused]
         else:
             frame, rows = as_rows(self.before_checks(table.name))
         checks = [each for each in table.checks if each.name != CANNOT_COMPUTE]
-        found = judged(frame, table.name, checks, rows, table.owner.name)
+        found = judged(frame, table.name, checks, rows, table.owner.name, types=table.columns)
         if isinstance(made, RowSql):
             counts = [refused_count(table.name, each) for each in refused]
         else:

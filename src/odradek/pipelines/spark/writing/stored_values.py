@@ -15,8 +15,7 @@ from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.planning.plan import Check, EndMode
 from odradek.pipelines.spark.computing.frames import INTERNAL, column, quoted
 from odradek.pipelines.spark.writing.databases import database_url, parsed_url
-from odradek.pipelines.sql.functions import may_fail
-from odradek.pipelines.sql.text import parse_expression
+from odradek.pipelines.sql.row_errors import expression_may_fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -175,7 +174,7 @@ def unstorable(end: End, schema: T.StructType, database: str) -> Check | None:
             condition = f"{name} is null or not contains({name}, chr(0))"
             found.append((condition, f"a character of code 0 in the column {each.name}"))
     changes = end.target.changes if isinstance(end.target, TableTarget) else None
-    if changes is not None and changes.deletes is not None and may_fail(parse_expression(changes.deletes)):
+    if changes is not None and changes.deletes is not None and expression_may_fail(changes.deletes, None):
         # True for all values, which Spark does not see: it must compute them.
         condition = f"coalesce({changes.deletes}, false) in (true, false)"
         found.append((condition, f"{changes.deletes} cannot be computed"))
