@@ -218,7 +218,7 @@ FAULTS = {
         fault("groups of each batch", (GROUPS,), without(Aggregation, GroupSql), "_keeps_state", splitting),
         fault("duplicates of each batch", DUPLICATES, without(Deduplication), "_keeps_state", splitting),
         fault("pairs of each batch", (JOINS,), without(StreamJoin, PairSql), "_keeps_state", splitting),
-        fault("third lost", ((Construct.GENERATOR,),), on_result(two_at_most), "rows", selecting._Generator),
+        fault("third lost", ((Construct.GENERATOR,),), on_result(two_at_most), "_rows_of", selecting),
         fault("checks after state", (CHECK, GROUPS), keeping_in_streams, "judged", *JUDGED),
         fault("bound doubled", (JOINS,), on_first(doubled), "conditions", stream_joins),
         fault("bound one-sided", (JOINS,), on_first(one_sided), "conditions", stream_joins),

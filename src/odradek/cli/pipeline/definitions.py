@@ -3,6 +3,8 @@ files that Spark needs, for machines that reach no registry."""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
 from collections import Counter
 from pathlib import Path
@@ -11,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import format_option, option
-from odradek.cli.framework.output import fields_of, print_json, print_result, say, strong
+from odradek.cli.framework.options import flag, format_option, option
+from odradek.cli.framework.output import fields_of, note, print_json, print_result, say, strong
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.pipeline.options import (
     ENGINES,
@@ -32,7 +34,7 @@ from odradek.local.child_process import command_name
 from odradek.pipelines.definition.vocabulary import PIPELINE_NAME, TOPIC_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from odradek.pipelines.definition.lineage import LineageNode
     from odradek.pipelines.definition.loading import Definition
@@ -73,29 +75,53 @@ def init(name: str, as_json: bool) -> None:
         ("one definition, or several", "odradek pipeline validate pipeline.yml"),
         ("check for the realtime engine", "odradek pipeline validate pipeline.yml --engine realtime"),
         ("the pipelines of a Python file", "odradek pipeline validate rigs.py"),
+        ("with what Spark says of its SQL and types", "odradek pipeline validate pipeline.yml --spark"),
         ("lines with errors", "odradek pipeline validate p.yml --format json | jq '.problems[].line'"),
     ]
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option("--engine", type=click.Choice(ENGINES), help="Check for this engine. Default: that of the definition.")
+@flag("--spark", "Start Spark, and let it analyse the definition over empty sources: SQL, types, Python steps.")
 @definition_options
 @format_option
-def validate(files: tuple[str, ...], engine: str | None, as_json: bool) -> None:
+def validate(files: tuple[str, ...], engine: str | None, spark: bool, as_json: bool) -> None:
     """Check definitions and report every error with its line.
 
     Checks names, cycles, schemas, SQL, columns, watermarks, import paths, and what the engine supports. The exit code
     is 1 if there is an error; warnings do not count.
     """
     wrong: Counter[str] = Counter()
-    for file in dict.fromkeys(files):
-        for definition in load(file, engine):
-            wrong[file] += sum(each.severity == "error" for each in definition.problems)
-            if as_json:
-                print_json(definition_object(file, definition))
-            else:
-                print_definition(file, definition)
+    with spark_analysis() if spark else contextlib.nullcontext(lambda definition: definition) as analysed:
+        for file in dict.fromkeys(files):
+            for definition in map(analysed, load(file, engine)):
+                wrong[file] += sum(each.severity == "error" for each in definition.problems)
+                if as_json:
+                    print_json(definition_object(file, definition))
+                else:
+                    print_definition(file, definition)
     if wrong.total():
         raise Failure(f"{count_text(wrong.total(), 'error')} in {', '.join(+wrong)}")
+
+
+@contextlib.contextmanager
+def spark_analysis() -> Iterator[Callable[[Definition], Definition]]:
+    """A function that adds to a sound definition what Spark says of it."""
+    require_packages()
+    require_spark()
+    from odradek.pipelines.spark.analysing.analysis import analyser
+
+    with pipeline_errors(), analyser(note) as analyse:
+
+        def analysed(definition: Definition) -> Definition:
+            if not definition.is_sound:
+                return definition
+            if definition.plan is None:
+                raise Failure("Spark analyses definitions of the new way; set ODRADEK_PIPELINES=new")
+            found = analyse(definition.plan)
+            problems = (*definition.problems, *found)
+            return dataclasses.replace(definition, problems=problems, is_sound=not found.errors)
+
+        yield analysed
 
 
 def definition_object(file: str, definition: Definition) -> dict[str, Any]:

@@ -1,0 +1,143 @@
+"""What Spark says of definitions before they run, with the place in the text of the user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.pipelines.definition.places import Problems
+from odradek.pipelines.spark.analysing.analysis import Analysis, analysed
+from tests.pipelines.planning.plans import planned, sound_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from odradek.pipelines.definition.model import Source
+
+pytestmark = pytest.mark.spark
+
+DATABASE = """
+pipeline: p
+sources:
+  orders: {topic: orders, schema: "id BIGINT, customer STRING", watermark: {column: _timestamp, delay: 1 minute}}
+  customers: {jdbc: {url: "jdbc:sqlite:c.db", table: customers}}
+"""
+
+
+def found(spark: SparkSession, text: str) -> tuple[Analysis, list[str]]:
+    """What is reported of a definition that the plan accepts."""
+    problems = Problems()
+    analysis = analysed(spark, sound_plan(text), problems, columns_of_database)
+    return analysis, [str(each).removeprefix("p.yml:") for each in problems]
+
+
+def columns_of_database(source: Source) -> DataFrame:
+    raise AssertionError(f"{source.name} is read")
+
+
+def definition(step: str, sink: str = "topic: out") -> str:
+    return f"steps:\n  s: {step}\nsinks: {{out: {{from: s, {sink}}}}}\n"
+
+
+def test_tables_have_the_columns_that_spark_gives_them(spark: SparkSession) -> None:
+    analysis, problems = found(
+        spark,
+        """
+        steps:
+          hourly:
+            sql: >
+              select customer, window.end as until, count(distinct id) as n, sum(amount) as total from ORDERS
+              group by customer, window(at, '1 hour') having n > 1
+          paid:
+            sql: >
+              with p as (select * from payments where paid > 0)
+              select o.*, p.paid, upper(o.customer) as name from orders o
+              join p on o.id = p.id and p.paid_at between o.at and o.at + interval 1 hour
+          placed: {sql: "select o.id, c.country from Orders o left join customers c using (customer)"}
+          each: {sql: "select id, int(w) + 1 as n from orders lateral view explode(split(customer, ' ')) t as w"}
+        sinks:
+          hourly: {from: hourly, table: hourly, key: [customer, until], mode: upsert}
+          paid: {from: paid, topic: paid, key: "concat(name, '-', id)"}
+          placed: {from: placed, topic: placed}
+          each: {from: each, topic: each}
+        """,
+    )
+    assert problems == []
+    shown = {name: schema.simpleString() for name, schema in analysis.schemas.items()}
+    assert shown["hourly"] == "struct<customer:string,until:timestamp,n:bigint,total:double>"
+    assert shown["each"].startswith("struct<id:bigint,n:int,")
+    assert shown["placed"].startswith("struct<id:bigint,country:string,")
+
+
+@pytest.mark.parametrize(
+    ("step", "sink", "verdict"),
+    [
+        ('{sql: "select id, date_add(customer, 1) as d from orders"}', "topic: out",
+         "15:33: error OP016: step 's' casts the STRING orders.customer implicitly"),
+        ('{sql: "select id, size(amount) as n from orders"}', "topic: out", "15:24: error OD05: Cannot resolve"),
+        ('{sql: "select id, nosuch(amount) as n from orders"}', "topic: out", "15:24: error OD05: Cannot resolve"),
+        ("{from: orders, aggregate: {n: sum(size(id))}, by: [customer]}", "{table: out, key: customer, mode: upsert}",
+         "15:36: error OD05: Cannot resolve"),
+        ('{sql: "select id, amount * 2 as twice from orders"}', "topic: out, key: size(twice)",
+         "16:41: error OD05: Cannot resolve"),
+        ('{sql: "select id, sqrt(amount) as root from orders"}', "table: out, key: root, order_by: id",
+         "16:41: error OP013: the key column 'root' of sink 'out' is DOUBLE, which is not exact"),
+    ],
+)  # fmt: skip
+def test_what_spark_refuses_is_reported_where_it_is_written(
+    spark: SparkSession, step: str, sink: str, verdict: str
+) -> None:
+    sink = sink.strip("{}")
+    _, problems = found(spark, definition(step, sink))
+    assert [each[: len(verdict)] for each in problems] == [verdict]
+
+
+STEPS = """
+from pyspark.sql import functions as F
+
+def rows(orders):
+    return orders.select("id", "at")
+
+def counted(orders):
+    return orders.groupBy("id").count()
+
+def random(orders):
+    return orders.select("id", F.rand().alias("r"))
+"""
+
+
+def test_state_and_randomness_of_python_are_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "analysed_steps.py").write_text(STEPS)
+    monkeypatch.syspath_prepend(tmp_path)
+    verdicts = {
+        name: found(spark, definition(f"{{from: orders, python: analysed_steps:{name}}}"))[1]
+        for name in ("rows", "counted", "random")
+    }
+    assert verdicts["rows"] == []
+    assert verdicts["counted"][0].startswith(
+        "15:3: error OP019: step 's' keeps state in Python: its plan has Aggregate"
+    )
+    assert verdicts["random"][0].startswith("15:3: error OP019: step 's' uses rand() in Python")
+
+
+def test_a_table_without_declared_columns_is_asked_for_them(spark: SparkSession) -> None:
+    step = 'steps: {s: {sql: "select id, name from orders join customers using (customer)"}}'
+    plan, verdicts = planned(f"{step}\nsinks: {{out: {{from: s, topic: o}}}}", DATABASE)
+    assert verdicts == []
+    problems = Problems()
+    analysed(spark, plan, problems, lambda _source: spark.sql("select 'a' as customer, 1 as other"))
+    (problem,) = problems
+    assert (problem.code, "name" in problem.message, problem.place.line) == ("OD05", True, 6)
+
+    def away(source: Source) -> DataFrame:
+        raise RuntimeError(f"{source.name} is away")
+
+    problems = Problems()
+    analysed(spark, plan, problems, away)
+    (problem,) = problems
+    assert problem.message.startswith("source 'customers': RuntimeError: customers is away")
