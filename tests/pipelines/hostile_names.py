@@ -50,7 +50,8 @@ def check_name(url: str, warehouse: Warehouse, name: str) -> None:
     warehouse.write(None, [TableChange(f"{name} new", schema, [("a", 1)], (name,))])
     assert swap_tables(url, name, f"{name} new") == 1
     written, other = (f'"{each.replace(chr(34), chr(34) * 2)}"' for each in (name, value))
-    assert answer_by_database(f"select {written}, {other} from {written}", url).rows == [["a", 1]]
+    (row,) = answer_by_database(f"select {written}, {other} from {written}", url).rows
+    assert list(row.values()) == ["a", 1]
     drop_table(url, name)
 
 

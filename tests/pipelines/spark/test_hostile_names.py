@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import JdbcOrigin, Pipeline
-from odradek.pipelines.spark.querying import Catalog, QueryContext, ask
+from odradek.pipelines.spark.query_frames import ask, read_table
+from odradek.pipelines.spark.query_tables import Catalog, QueryContext
 from odradek.pipelines.spark.reading.jdbc import read_jdbc
 from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
 from odradek.pipelines.spark.sessions.jars import POSTGRESQL, JarsMissing, driver_jar
-from odradek.pipelines.spark.warehouse_tables import read_table
 from odradek.pipelines.spark.writing.databases import WarehouseRefused, check_database
 from odradek.pipelines.spark.writing.table_changes import TableChange
 from odradek.pipelines.spark.writing.warehouse import Warehouse
@@ -99,7 +99,9 @@ def test_tables_of_every_name_can_be_read(spark: SparkSession, tmp_path: Path) -
         quoted = table.replace("`", "``")
         context = QueryContext(Pipeline("sql"), warehouse=url)
         query = f"select * from `{quoted}`"
-        assert [list(row.values()) for row in ask(spark, query, Catalog(context).readers(query)).rows] == [list(NAMES)]
+        catalog = Catalog(context)
+        answer = ask(spark, query, catalog, catalog.tables(query))
+        assert [list(row.values()) for row in answer.rows] == [list(NAMES)]
     warehouse.engine.dispose()
 
 
@@ -113,7 +115,8 @@ def test_fields_of_records_become_columns_and_no_sql(stage: Stage) -> None:
 
     def asked(text: str) -> list[dict[str, Any]]:
         context = QueryContext(bare, inferred=frozenset({topic}))
-        return list(ask(stage.spark, text, Catalog(context).readers(text)).rows)
+        catalog = Catalog(context)
+        return list(ask(stage.spark, text, catalog, catalog.tables(text)).rows)
 
     (first,) = asked(f"select * from `{topic}` where `\u02bc\u201c\u201d` is not null")
     assert {name: first[name] for name in NAMES} == record
@@ -121,5 +124,6 @@ def test_fields_of_records_become_columns_and_no_sql(stage: Stage) -> None:
     assert [each["it"] for each in found] == list(VALUES)
     plain = QueryContext(bare)
     text = f"select value from `{topic}` order by offset limit 1"
-    (whole,) = ask(stage.spark, text, Catalog(plain).readers(text)).rows
+    catalog = Catalog(plain)
+    (whole,) = ask(stage.spark, text, catalog, catalog.tables(text)).rows
     assert json.loads(whole["value"]) == record

@@ -11,8 +11,11 @@ from odradek.pipelines.definition.model import Pipeline
 from odradek.pipelines.spark import previewing, querying
 from odradek.pipelines.spark.following import following, raise_failure
 from odradek.pipelines.spark.previewing import checked_name, rows_of, with_recent_start
-from odradek.pipelines.spark.querying import Catalog, NoSuchTable, QueryContext, answer_of, ask, distinct_names
+from odradek.pipelines.spark.query_frames import answer_of, ask
+from odradek.pipelines.spark.query_tables import Catalog, NoSuchTable, QueryContext
+from odradek.pipelines.spark.sessions import session as sessions
 from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.small_reads import distinct_names
 from odradek.pipelines.spark.writing.topics import BrokersUnavailable, Cluster, check_topics
 from tests.clients.wire.connection import Connection
 from tests.clients.wire.requests import produce
@@ -20,7 +23,7 @@ from tests.pipelines.spark.stage import WAIT_S
 from tests.protocol.malformed_batches import batch, records
 
 if TYPE_CHECKING:
-    from odradek.pipelines.spark.querying import Answer
+    from odradek.pipelines.spark.small_reads import Answer
     from tests.pipelines.spark.stage import Stage
 
 pytestmark = pytest.mark.spark
@@ -44,7 +47,8 @@ RECORDS = [
 
 def asked(stage: Stage, text: str, context: QueryContext) -> list[dict[str, Any]]:
     query = text.replace("@", f"{stage.prefix}-")
-    return list(ask(stage.spark, query, Catalog(context).readers(query)).rows)
+    catalog = Catalog(context)
+    return list(ask(stage.spark, query, catalog, catalog.tables(query)).rows)
 
 
 def test_whatever_has_a_name_can_be_asked(stage: Stage) -> None:
@@ -87,18 +91,16 @@ def test_a_topic_without_objects_has_no_columns(stage: Stage) -> None:
 def test_brokers_are_asked_only_where_they_are_needed(stage: Stage) -> None:
     context = QueryContext(Pipeline("sql", bootstrap_servers="127.0.0.1:1"))
     catalog = Catalog(context)
-    assert list(ask(stage.spark, "select 1 + 1 as two, 3 as two", catalog.readers("select 1")).rows) == [
-        {"two": 2, "two_2": 3}
-    ]
-    assert not catalog.reads_topics
+    query = "select 1 + 1 as two, 3 as two"
+    assert list(ask(stage.spark, query, catalog, catalog.tables(query)).rows) == [{"two": 2, "two_2": 3}]
     with pytest.raises(BrokersUnavailable, match="no broker answers"):
-        catalog.readers("select * from nowhere")
+        catalog.tables("select * from nowhere")
 
 
 def test_what_spark_refuses_is_reported_in_a_sentence(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     session = stage.spark.newSession()
     monkeypatch.setattr(session, "stop", lambda: None)  # the tests share it
-    monkeypatch.setattr(querying, "start_session", lambda *_all, **_named: session)
+    monkeypatch.setattr(sessions, "start_session", lambda *_all, **_named: session)
     refused = "^A column, variable, or function parameter with name `nam` cannot be resolved"
     context = QueryContext(Pipeline("sql"))
     with (
@@ -113,7 +115,7 @@ def test_a_batch_that_cannot_be_read_is_reported_with_its_partition(
 ) -> None:
     session = stage.spark.newSession()
     monkeypatch.setattr(session, "stop", lambda: None)  # the tests share it
-    for module in (querying, previewing):
+    for module in (sessions, previewing):
         monkeypatch.setattr(module, "start_session", lambda *_all, **_named: session)
     topic = stage.create("in", 1)
     with Connection(stage.bootstrap_servers) as connection:

@@ -10,15 +10,16 @@ import pytest
 import sqlalchemy as sa
 
 from odradek.pipelines.definition.model import Pipeline
-from odradek.pipelines.spark.querying import Catalog, NoSuchTable, QueryContext, answer
-from odradek.pipelines.spark.small_reads import NeedsSpark, answer_by_database, json_value, tables_of
+from odradek.pipelines.spark.query_tables import Catalog, NoSuchTable, QueryContext
+from odradek.pipelines.spark.querying import answer
+from odradek.pipelines.spark.small_reads import NeedsSpark, answer_by_database, database_of, json_value, tables_of
 from odradek.pipelines.spark.writing.databases import WarehouseRefused
 from tests.pipelines.definition.definitions import sound
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from odradek.pipelines.spark.querying import Answer
+    from odradek.pipelines.spark.small_reads import Answer
 
 
 def database(file: Path, *statements: str) -> str:
@@ -64,7 +65,7 @@ def test_tables_of_one_database_are_asked_in_its_own_sql(
     def never(*_arguments: object, **_settings: object) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("odradek.pipelines.spark.querying.start_session", never)
+    monkeypatch.setattr("odradek.pipelines.spark.sessions.session.start_session", never)
     assert answered(text, QueryContext(Pipeline("sql"), url)) == rows
 
 
@@ -80,13 +81,13 @@ def test_tables_of_one_database_are_asked_in_its_own_sql(
 )
 def test_other_queries_are_left_to_spark_with_the_reason(url: str, text: str, reason: str) -> None:
     with pytest.raises(NeedsSpark, match=reason):
-        Catalog(QueryContext(Pipeline("sql"), url)).database_of(text)
+        database_of(Catalog(QueryContext(Pipeline("sql"), url)), text)
 
 
 def test_a_query_only_reads(url: str) -> None:
     with pytest.raises(WarehouseRefused, match="readonly"):
         answer_by_database("delete from pumps returning id", url)
-    assert answer_by_database("select count(*) from pumps", url).rows == [[2]]
+    assert list(answer_by_database("select count(*) as n from pumps", url).rows) == [{"n": 2}]
 
 
 def test_an_error_of_the_database_is_that_of_the_query(url: str) -> None:
@@ -119,7 +120,7 @@ def test_a_view_that_was_never_written() -> None:
     )
     catalog = Catalog(QueryContext(pipeline))
     with pytest.raises(NoSuchTable, match="'last' is declared, but its database does not have it; run the pipeline"):
-        catalog.readers("select * from last")
+        catalog.tables("select * from last")
 
 
 def test_views_and_tables_with_a_database_of_their_own_are_answered_from_it(url: str, tmp_path: Path) -> None:
@@ -134,9 +135,9 @@ def test_views_and_tables_with_a_database_of_their_own_are_answered_from_it(url:
     )
     assert answered("select count(*) as n from PUMPS", QueryContext(pipeline)) == [{"n": 2}]
     with pytest.raises(NoSuchTable, match="'last' is declared, but its database does not have it"):
-        Catalog(QueryContext(pipeline)).readers("select * from last")
+        Catalog(QueryContext(pipeline)).tables("select * from last")
     other = QueryContext(pipeline, warehouse=database(tmp_path / "other.db", "create table pumps (id integer)"))
-    assert Catalog(other).database_of("select id from pumps") == other.warehouse  # names one database for all tables
+    assert database_of(Catalog(other), "select id from pumps") == other.warehouse  # names one database for all tables
 
 
 def test_java_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 from odradek.pipelines.definition.model import Pipeline, Sink, TableTarget
 from odradek.pipelines.definition.places import Place
 from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.spark.query_tables import table_names
 from odradek.pipelines.spark.sessions.failures import healing_of
-from odradek.pipelines.spark.warehouse_tables import table_names
 from odradek.pipelines.spark.writing import databases
 from odradek.pipelines.spark.writing.databases import (
     WarehouseRefused,

@@ -1,4 +1,4 @@
-"""`odradek sql`: queries over topics, sources and views, run by Spark."""
+"""`odradek sql`: queries over topics, sources and views."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ from odradek.conventions.failures import Failure
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from odradek.pipelines.spark.querying import Answer, QueryContext
+    from odradek.pipelines.spark.query_tables import QueryContext
+    from odradek.pipelines.spark.small_reads import Answer
 
 SERVER_VARIABLE = "ODRADEK_BOOTSTRAP_SERVER"
 SHOWN_ROWS = 100  # of text output, unless --limit is given
@@ -71,6 +72,8 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC"}
 def sql(query: str, output: str, limit: int | None, master: str | None, **options: Any) -> None:
     """Query topics, sources and views in Spark's SQL, and tables of one database in its own.
 
+    Small topics are read without Spark, if the package duckdb is installed (the extra odradek[sql]).
+
     The name of a table is looked up in the warehouse, then in the sources and steps of the definition, then in the
     topics.
     """
@@ -94,14 +97,15 @@ def sql(query: str, output: str, limit: int | None, master: str | None, **option
 
 @contextlib.contextmanager
 def syntax_errors(query: str) -> Iterator[None]:
-    """Turns an error in the query, which is found before Spark is started, into a Failure."""
-    from odradek.pipelines.definition.sql_text import SqlError
+    """Turns a syntax error of the query into a Failure."""
+    from odradek.pipelines.sql.text import SqlError, position
 
     try:
         yield
     except SqlError as error:
         hint = f"; {error.hint}" if error.hint else "; put names with dashes in backticks" if "-" in query else ""
-        raise Failure(f"the query, line {error.line}, column {error.column}: {error.message}{hint}") from None
+        line, column = position(query, error.offset)
+        raise Failure(f"the query, line {line}, column {column}: {error.message}{hint}") from None
 
 
 def query_context(
@@ -110,7 +114,7 @@ def query_context(
 ) -> QueryContext:  # fmt: skip
     from odradek.pipelines.definition.ddl import DdlError, parse_ddl
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.spark.querying import QueryContext
+    from odradek.pipelines.spark.query_tables import QueryContext
 
     of_variable = os.environ.get(SERVER_VARIABLE) if definition is None else None
     bare = Pipeline("sql", bootstrap_servers=of_variable or DEFAULT_BOOTSTRAP_SERVER)

@@ -22,7 +22,7 @@ from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Problem
-    from odradek.pipelines.spark.querying import Answer
+    from odradek.pipelines.spark.small_reads import Answer
     from odradek.pipelines.trial.comparing import Difference
     from odradek.pipelines.trial.model import CaseFile
     from odradek.pipelines.trial.running import Result

@@ -19,7 +19,7 @@ from odradek.pipelines.spark.engines.settings import query_settings
 from odradek.pipelines.spark.function_steps import with_analysed_functions
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.hidden_columns import without_hidden
-from odradek.pipelines.spark.querying import answer_of
+from odradek.pipelines.spark.query_frames import answer_of
 from odradek.pipelines.spark.reading.sources import read_once, read_stream
 from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
 from odradek.pipelines.spark.sorted_batches import sorting_settings
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source
-    from odradek.pipelines.spark.querying import Answer
+    from odradek.pipelines.spark.small_reads import Answer
     from odradek.pipelines.spark.writing.topics import Cluster
 
 INTERVAL = "500 milliseconds"

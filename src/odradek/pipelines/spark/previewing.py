@@ -18,7 +18,7 @@ from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.following import following, raise_failure
 from odradek.pipelines.spark.hidden_columns import without_hidden
-from odradek.pipelines.spark.querying import Answer, answer_of
+from odradek.pipelines.spark.query_frames import answer_of
 from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
 from odradek.pipelines.spark.sessions.session import start_session
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from odradek.pipelines.definition.model import Pipeline, Source
+    from odradek.pipelines.spark.small_reads import Answer
 
 POLL_S = 0.2
 

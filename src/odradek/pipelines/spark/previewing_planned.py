@@ -20,7 +20,7 @@ from odradek.pipelines.spark.engines.flow_queries import settings_of
 from odradek.pipelines.spark.engines.settings import query_settings
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.previewing import checked_name, recent_start
-from odradek.pipelines.spark.querying import answer_of
+from odradek.pipelines.spark.query_frames import answer_of
 from odradek.pipelines.spark.reading.sources import read_once, read_stream
 from odradek.pipelines.spark.rehearsal.local_pipeline import plan_again
 from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline, Source
     from odradek.pipelines.planning.plan import Plan
-    from odradek.pipelines.spark.querying import Answer
+    from odradek.pipelines.spark.small_reads import Answer
     from odradek.pipelines.spark.writing.topics import Cluster
 
 POLL_S = 0.2
