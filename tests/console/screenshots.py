@@ -68,7 +68,7 @@ PAGES = {
     "not-found": "/nowhere",
 }
 PAGES_OF_THE_DEMO = {
-    "rigs": "/rigs",
+    "rigs": "/examples/rigs",
     "pipelines": "/pipelines",
     "dead-letters": "/dead-letters?topic=rigs-dead-letters",
     "demo-overview": "/",

@@ -14,8 +14,8 @@ from odradek.pipelines.letters.letter import WITH_ORIGIN
 from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, encode
 from tests.console.browsing import faults_of, set_visible
 from tests.console.test_browser import browser, page, pytestmark
+from tests.console.test_examples import reading, warning
 from tests.console.test_pipelines import published
-from tests.console.test_rigs import reading, warning
 from tests.console.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -66,28 +66,28 @@ def living(bootstrap_server: str) -> Iterator[Cluster]:
 
 def wait_for_rigs(page: Page) -> None:
     """Until the console has seen the topics: before, it has no page of the rigs."""
-    wait_for(lambda: page.goto("/") and page.locator('nav a[href="/rigs"]').count())
+    wait_for(lambda: page.goto("/") and page.locator('nav a[href="/examples"]').count())
 
 
 def test_the_rigs_move_and_a_pump_can_be_chosen(page: Page, living: Cluster) -> None:
     wait_for_rigs(page)
-    page.click('nav a[href="/rigs"]')
-    page.wait_for_selector(".pump.over input[value='7']", state="attached")
-    page.wait_for_selector("text=pump 7")
-    page.check("input[name=pump][value='12']", force=True)
+    page.click('nav a[href="/examples"]')
+    page.wait_for_selector(".entity.red input[value='7']", state="attached")
+    page.wait_for_selector("[data-episodes] a:text-is('7')")
+    page.check("input[name=entity][value='12']", force=True)
     page.wait_for_selector("[data-chosen]:text-is('12')")
-    page.wait_for_selector("[data-chart=pressure] output:not(:text-is('–'))")
-    turns = int(page.get_attribute("[data-rigs]", "data-turns") or 0)
-    page.wait_for_selector(f"[data-rigs][data-turns='{turns + 3}']")
+    page.wait_for_selector("[data-chart] output:not(:text-is('–'))")
+    turns = int(page.get_attribute("[data-example]", "data-turns") or 0)
+    page.wait_for_selector(f"[data-example][data-turns='{turns + 3}']")
 
 
 def test_readings_are_not_doubled_by_a_new_connection(page: Page, living: Cluster) -> None:
     wait_for_rigs(page)
-    page.goto("/rigs?pump=7")
-    page.wait_for_selector("[data-rigs]")
+    page.goto("/examples/rigs?entity=7")
+    page.wait_for_selector("[data-example]")
 
     def counted(name: str) -> int:
-        return int(page.get_attribute("[data-rigs]", f"data-{name}") or 0)
+        return int(page.get_attribute("[data-example]", f"data-{name}") or 0)
 
     wait_for(lambda: counted("points") >= 5)
     points, turns = counted("points"), counted("turns")
@@ -139,7 +139,7 @@ def test_the_pages_are_accessible_and_fit_a_phone(page: Page, living: Cluster) -
     ]
     producer.produce(f"{NAME}-long", b"{}" * 100, headers=headers)
     producer.flush(30)
-    paths = ("/", "/rigs", "/pipelines", f"/pipeline?key={NAME}@machine-7", f"/dead-letters?topic={NAME}-long")
+    paths = ("/", "/examples/rigs", "/pipelines", f"/pipeline?key={NAME}@machine-7", f"/dead-letters?topic={NAME}-long")
     page.goto("/pipelines")
     page.wait_for_selector(f"text={NAME}")
     for theme in ("light", "dark"):

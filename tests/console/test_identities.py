@@ -42,7 +42,7 @@ def open_console(identities: Identities, user: str, secret: str) -> Console:
 
 def test_users_share_nothing_that_was_read(identities: Identities) -> None:
     ann, ben = open_console(identities, "ann", "a"), open_console(identities, "ben", "b")
-    for part in ("cluster", "watch", "pipelines", "rigs"):
+    for part in ("cluster", "watch", "pipelines", "examples"):
         assert getattr(ann, part) is not getattr(ben, part), part
     assert ann.watch.samples is not ben.watch.samples
 

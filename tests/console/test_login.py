@@ -248,10 +248,10 @@ def test_pipelines_that_may_not_be_read_are_explained(
 
 @pytest.mark.usefixtures("published")
 def test_rigs_that_may_not_be_read_are_explained(ann: Visitor) -> None:
-    assert wait_for(lambda: ann.get("/rigs").status == 200)
+    assert wait_for(lambda: ann.get("/examples/rigs").status == 200)
     connection = http.client.HTTPConnection(ann.host, ann.port, timeout=60)
     cookies = "; ".join(f"{name}={value}" for name, value in ann.cookies.items())
-    connection.request("GET", "/events/rigs", headers={"Cookie": cookies})
+    connection.request("GET", "/events/examples/rigs", headers={"Cookie": cookies})
     response = connection.getresponse()
     assert wait_for(lambda: b"not allowed: needs Read on topic" in response.readline())
     connection.close()

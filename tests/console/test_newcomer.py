@@ -31,14 +31,14 @@ def test_a_picture_moves_soon_after_the_broker_is_up() -> None:
             for line in process.stdout:
                 if not broker_s and re.search(r"127\.0\.0\.1:\d+", line):
                     broker_s = time.monotonic()
-                if found := re.search(r"(http://127\.0\.0\.1:\d+/)rigs", line):
+                if found := re.search(r"(http://127\.0\.0\.1:\d+/)examples/rigs", line):
                     address = found[1]
                     break
             assert address, "no address of the console was printed"
             printed_s = time.monotonic()
             with open_browser() as browser, open_page(browser, address) as page:
-                page.goto("/rigs")
-                pressure = page.locator("[data-chart=pressure] output")
+                page.goto("/examples/rigs")
+                pressure = page.locator("[data-chart] output").first
                 seen: set[str] = set()
                 while len(seen - {"–"}) < 3:  # a value that has changed twice
                     assert time.monotonic() - broker_s < 120

@@ -57,7 +57,7 @@ PATHS = ("/", "/topics", "/topics?q=99&sort=records&down=1", "/new-topic", f"/to
          f"/topics/{TOPIC}/settings", f"/topics/{TOPIC}/partitions", f"/topics/{TOPIC}/record?partition=0&offset=0",
          "/groups", f"/group?name={GROUP}", f"/group?name={WIDE_GROUP}", f"/group/reset?name={GROUP}", "/brokers",
          "/transactions", f"/transaction?id={TRANSACTION}", "/pipelines", f"/pipeline?key={PIPELINE}%40machine-7",
-         f"/dead-letters?topic={DEAD_LETTERS}", "/rigs", "/access", "/access/user?name=alice", "/access/rules",
+         f"/dead-letters?topic={DEAD_LETTERS}", "/examples/rigs", "/access", "/access/user?name=alice", "/access/rules",
          "/access/check", "/access/quotas")  # fmt: skip
 PAINT = """new Promise((found) => new PerformanceObserver((list) => {
   for (const entry of list.getEntries()) if (entry.name === "first-contentful-paint") found(entry.startTime);

@@ -10,7 +10,7 @@ import pytest
 
 from odradek.admin.cluster import Cluster
 from odradek.console import models
-from odradek.console.cluster.topic_watches import PipelineWatch, RigWatch, TopicWatch
+from odradek.console.cluster.topic_watches import ExampleWatch, PipelineWatch, TopicWatch, example_views
 from odradek.console.records.masking import DecodeAndMask
 from odradek.pipelines.operating.status_record import TOPIC
 
@@ -48,8 +48,7 @@ def test_a_page_does_not_wait_for_the_parsing_of_records(
         monkeypatch.setattr(models, "parse", lambda value: pause(value) and None)
         watch = PipelineWatch(cluster)  # type: ignore[assignment]  # TopicWatch is invariant
     else:
-        rigs = RigWatch(cluster, DecodeAndMask(decoders={topic: pause}))
-        rigs.load_view()
+        rigs = ExampleWatch(cluster, DecodeAndMask(decoders={topic: pause}), "rigs", example_views()["rigs"])
         watch = rigs  # type: ignore[assignment]
     has_read = threading.Event()
 

@@ -95,7 +95,7 @@ def console(
     **access: Any,
 ) -> None:
     """Serve the web console of a cluster: topics, records, groups, brokers, transactions,
-    pipelines, rigs, access.
+    pipelines, examples, access.
 
     It works with any Kafka cluster. Without a login, everybody who can open the page on this machine has the rights of
     the given client properties. With --login, users log in and have their own rights.

@@ -14,12 +14,13 @@ from starlette.routing import Route
 
 from odradek.console.cluster.connection import BadCredentials, NoSuchTopic, NotAuthorized
 from odradek.console.cluster.records import NoSuchRecord
+from odradek.console.cluster.topic_watches import example_views
 from odradek.console.cluster.watch import ClusterWatch
 from odradek.console.context import Console, Threads, TooManyStreams, console_of, has_console
 from odradek.console.login.logins import Gate, Logins
 from odradek.console.pages import ROUTES
+from odradek.console.pages.examples import has_examples
 from odradek.console.pages.requests import Forbidden
-from odradek.console.pages.rigs import has_rigs
 from odradek.console.pages.topics import MissingTopic
 from odradek.console.views.figures import FormError
 from odradek.console.views.overview import state_notice
@@ -61,7 +62,7 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
         is_https=settings.is_https,
         assets_version=version_of(assets),
     )
-    renderer.shows_section["rigs"] = has_rigs
+    renderer.shows_section["examples"] = has_examples
     renderer.state_notice = _state_notice
     threads = Threads()
     console: Console | None = None
@@ -77,6 +78,7 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
         if console is not None:
             console.watch.start()
         threads.calls.submit(renderer.compile_templates)
+        threads.calls.submit(example_views)
         try:
             yield
         finally:

@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from odradek.console.cluster.connection import NotAuthorized, trouble_of
-from odradek.console.cluster.topic_watches import PipelineWatch, RigWatch
+from odradek.console.cluster.topic_watches import ExampleWatch, PipelineWatch, example_views
 from odradek.console.web.safety import AbortedResponse
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from concurrent.futures import Future
 
     from starlette.requests import Request
@@ -104,7 +104,7 @@ class Console:
         self.cluster = cluster
         self.watch = watch
         self.pipelines = PipelineWatch(cluster)  # these start with the first page that shows them
-        self.rigs = RigWatch(cluster, settings.decode_and_mask)
+        self._examples: Mapping[str, ExampleWatch] = {}
         self._threads = threads or Threads()
         # Without a login all browsers share this console.
         most_pages = PAGE_STREAMS if settings.login is None else PAGE_STREAMS_OF_SESSION
@@ -116,8 +116,18 @@ class Console:
     def for_another_session(self) -> Console:
         """The console of another session of the same user, with the same connections and watches."""
         console = Console(self.settings, self.cluster, self.watch, self._threads, STREAMS_OF_SESSION)
-        console.pipelines, console.rigs = self.pipelines, self.rigs
+        console.pipelines, console._examples = self.pipelines, self.examples
         return console
+
+    @property
+    def examples(self) -> Mapping[str, ExampleWatch]:
+        """A watch for each example that declares a page."""
+        if not self._examples:
+            self._examples = {
+                name: ExampleWatch(self.cluster, self.settings.decode_and_mask, name, view)
+                for name, view in example_views().items()
+            }
+        return self._examples
 
     @property
     def is_stopping(self) -> bool:
@@ -194,7 +204,8 @@ class Console:
         """Call it when the last session of the user has ended."""
         self.watch.stop(wait=wait)
         self.pipelines.stop()
-        self.rigs.stop()
+        for each in self._examples.values():
+            each.stop()
 
 
 async def _counted(slots: Slots, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -1,27 +1,28 @@
-"""What the watches keep of a cluster: samples of the last hour, pipelines, and the pumps of the rigs example. All of it
+"""What the watches keep of a cluster: samples of the last hour, pipelines, and the entities of examples. All of it
 is pure and bounded.
 
-Times of pumps are those of their records, so that records that are read later than they were written give the same
+Times of entities are those of their records, so that records that are read later than they were written give the same
 figures.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.examples.live_view.definition import Episodes
+from odradek.examples.live_view.definition import Episodes, Latency, Readings, States
 from odradek.examples.live_view.entity_states import StateMeter
 from odradek.examples.live_view.latencies import LatencyMeter
 from odradek.examples.live_view.records import SeenRecord, number_of, text_of
-from odradek.examples.live_view.tallies import Episode, EpisodeList
+from odradek.examples.live_view.tallies import EpisodeList
 from odradek.pipelines.operating.status_record import PUBLISH_EVERY_S, PublishedPipeline, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from odradek.examples.live_view.definition import ViewDefinition
+    from odradek.examples.live_view.definition import Content, ViewDefinition
 
 HOUR_S = 3600
 BUCKET_S = 10.0
@@ -187,27 +188,22 @@ class Pipelines:
         return self._known.get(key)
 
 
-READINGS, WARNINGS, DEAD_LETTERS = "rigs", "warnings", "rigs-dead-letters"
-FOLLOWED = (READINGS, WARNINGS)
-MOST_PUMPS = 1_000
+MOST_ENTITIES = 1_000
 HISTORY_S = 300
-SILENT_AFTER_S = 45.0  # the pipeline warns earlier; this holds without it
-SILENT = "silent"
-# Limits of the readings, as the example's pipeline has them.
-LIMITS: Mapping[str, tuple[float, float]] = {"pressure": (60.0, 150.0), "temperature": (-20.0, 75.0)}
+UNKNOWN = "not evaluated"
 
 
 class Point(NamedTuple):
-    """The last reading of a second."""
+    """The last readings of a second, in the order of their declaration."""
 
     second: int
-    pressure: float | None
-    temperature: float | None
+    values: tuple[float | None, ...]
 
 
 @dataclass(slots=True)
-class Pump:
-    id: str
+class Entity:
+    """What reports readings: a pump, a train, a customer."""
+
     last_s: float = 0.0
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=HISTORY_S))
 
@@ -219,69 +215,98 @@ def parse_record(topic: str, key: bytes | None, value: bytes | None) -> SeenReco
     return record
 
 
-class RigModel:
-    """The caller passes records in any order of topics, and the present time where a figure depends on it."""
+class ExampleModel:
+    """The entities, episodes and latency of an example, as its `view.yml` declares them. The caller passes records in
+    any order of topics, and the present time where a figure depends on it."""
 
     def __init__(self, view: ViewDefinition) -> None:
-        states, latency = view.figures.states, view.figures.latency
-        episodes = next(panel.content for panel in view.panels if isinstance(panel.content, Episodes))
-        assert states is not None
-        assert latency is not None
-        self._states = StateMeter(replace(states, seen_in=READINGS))  # the readings come without the pipeline, too
-        self._latency = LatencyMeter(latency)
-        self._warnings = EpisodeList(episodes)
-        self._pumps: dict[str, Pump] = {}
+        figures = view.figures
+        assert view.readings is not None
+        assert figures.states is not None
+        self.view, self._readings = view, view.readings
+        # The readings come without the pipeline, too.
+        self._states = StateMeter(replace(figures.states, seen_in=self._readings.topic))
+        self._latency = None if figures.latency is None else LatencyMeter(figures.latency)
+        self.episodes = next((EpisodeList(each) for each in contents_of(view) if isinstance(each, Episodes)), None)
+        self._entities: dict[str, Entity] = {}
 
     def take(self, record: SeenRecord, time_s: float) -> None:
-        if record.topic == READINGS:
+        if record.topic == self._readings.topic:
             self._take_reading(record, time_s)
-        elif record.topic == WARNINGS:
-            self._states.take(time_s, record)
-            self._latency.take(time_s, record)
-            self._warnings.take(time_s, record)
+        for meter in (self._states, self._latency, self.episodes):
+            if meter is not None and record.topic in meter.topics and record.topic != self._readings.topic:
+                meter.take(time_s, record)
 
     def _take_reading(self, record: SeenRecord, time_s: float) -> None:
-        readings = record.columns.get("sensor_readings")
-        if record.key is None or not isinstance(readings, dict):
-            return  # malformed records are part of the example
+        values = tuple(number_of(at_path(record.columns, each.column)) for each in self._readings.values)
+        if record.key is None or all(each is None for each in values):
+            return  # malformed records are part of the examples
         name = text_of(record.key)
-        pump = self._pumps.get(name)
-        if pump is None:
-            if len(self._pumps) >= MOST_PUMPS:
-                return
-            pump = self._pumps[name] = Pump(name)
+        if name not in self._entities and len(self._entities) >= MOST_ENTITIES:
+            return
+        entity = self._entities.setdefault(name, Entity())
         self._states.take(time_s, record)
-        pump.last_s = max(pump.last_s, time_s)
-        point = Point(int(time_s), number_of(readings.get("pressure")), number_of(readings.get("temperature")))
-        if pump.points and pump.points[-1].second >= point.second:
-            if pump.points[-1].second == point.second:
-                pump.points[-1] = point
-        else:
-            pump.points.append(point)
-
-    def pumps(self) -> list[str]:
-        """Numbers in their order, then other names."""
-        return sorted(self._pumps, key=lambda name: (not name.isdecimal(), len(name) if name.isdecimal() else 0, name))
+        entity.last_s = max(entity.last_s, time_s)
+        point = Point(int(time_s), values)
+        if not entity.points or entity.points[-1].second < point.second:
+            entity.points.append(point)
+        elif entity.points[-1].second == point.second:
+            entity.points[-1] = point
 
     def states(self, now_s: float) -> dict[str, str]:
-        """The state of each pump."""
+        """The state of each entity: numbers in their order, then other names."""
         found = self._states.states(now_s)
+        silent = next((each.name for each in self._states.declared.values if each.lasts_until_seen), UNKNOWN)
+        names = sorted(self._entities, key=lambda name: (not name.isdecimal(), len(name) * name.isdecimal(), name))
+        silent_before_s = now_s - self._readings.silent_after_s
         return {
-            name: SILENT if now_s - pump.last_s > SILENT_AFTER_S else found.get(name, self.otherwise)
-            for name, pump in self._pumps.items()
+            name: silent if self._entities[name].last_s < silent_before_s else found.get(name, self.otherwise)
+            for name in names
         }
 
     @property
     def otherwise(self) -> str:
         return self._states.declared.otherwise
 
-    def points_since(self, name: str, second: int) -> list[Point]:
-        pump = self._pumps.get(name)
-        return [] if pump is None else [point for point in pump.points if point.second > second]
+    @property
+    def state_names(self) -> list[str]:
+        """The usual state first, that of entities that no pipeline evaluates last."""
+        return [self.otherwise, *(each.name for each in reversed(self._states.declared.values)), UNKNOWN]
 
-    def latest_warnings(self, number: int) -> list[Episode]:
-        return self._warnings.latest(number)
+    def color(self, state: str) -> str:
+        return "gray" if state == UNKNOWN else self._states.color(state)
+
+    def color_of(self, columns: Mapping[str, Any]) -> str:
+        """The color of the state that a record with these columns sets."""
+        state = self._states.declared.value_of(str(columns.get(self._states.declared.column)))
+        return "gray" if state is None else state.color
+
+    def points_since(self, name: str, second: int) -> list[Point]:
+        entity = self._entities.get(name)
+        return [] if entity is None else [point for point in entity.points if point.second > second]
 
     def latency_ms(self, now_s: float) -> dict[str, Any]:
-        """The time from a reading to its warning in the last minute, and whether the pipeline is warming up."""
+        """The latency in the last minute, and whether the pipeline is warming up."""
+        if self._latency is None:
+            return {"is_of_warm_up": False}
         return {**self._latency.last_minute_ms(now_s), "is_of_warm_up": self._latency.is_of_warm_up}
+
+
+def contents_of(view: ViewDefinition) -> list[Content]:
+    return [panel.content for panel in view.panels]
+
+
+def followed_topics(view: ViewDefinition) -> list[str]:
+    """The topics of a page: first that of the readings."""
+    figures = view.figures
+    declared = (view.readings, figures.states, figures.latency, *contents_of(view))
+    kinds = (Readings, States, Latency, Episodes)
+    return list(dict.fromkeys(each.topic for each in declared if isinstance(each, kinds)))
+
+
+def at_path(columns: Mapping[str, Any], path: str) -> Any:
+    """The value at a path of fields with dots between them; None if there is none."""
+    found: Any = columns
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found

@@ -35,7 +35,7 @@
     }
   });
 
-  const places = { o: "/", t: "/topics", g: "/groups", b: "/brokers", x: "/transactions", p: "/pipelines", r: "/rigs", a: "/access" };
+  const places = { o: "/", t: "/topics", g: "/groups", b: "/brokers", x: "/transactions", p: "/pipelines", e: "/examples", a: "/access" };
   let isGoing = false;
   document.addEventListener("keydown", (event) => {
     const field = event.target instanceof Element && event.target.closest("input, textarea, select");

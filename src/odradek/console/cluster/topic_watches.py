@@ -1,8 +1,10 @@
-"""Threads that read topics into a model while pages show it: the statuses of pipelines, and the rigs example."""
+"""Threads that read topics into a model while pages show it: the statuses of pipelines, and examples."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import math
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -14,13 +16,13 @@ from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
 from odradek.admin.records.record_reader import Start, find_ranges
 from odradek.console.cluster.connection import trouble_of
 from odradek.console.cluster.records import Unreadable, joined, record_of
-from odradek.console.models import FOLLOWED, Pipelines, RigModel, parse_record, parse_update
-from odradek.examples.folders import find_example
+from odradek.console.models import ExampleModel, Pipelines, followed_topics, parse_record, parse_update
+from odradek.examples.folders import packaged_examples
 from odradek.examples.live_view.loading import load_view
 from odradek.pipelines.operating.status_record import TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from odradek.admin.cluster import Cluster
     from odradek.admin.records.fetched_batches import FetchedRecord
@@ -35,12 +37,14 @@ PIPELINE_SETTINGS = FetchSettings(
     LARGEST_BATCH_BYTES, max_wait_ms=200, client_id="odradek-console", offset_reset="earliest"
 )
 PIPELINE_POLL_S = 0.5
-HISTORY_S = 60.0  # read at first
+LAST_RECORDS = 10_000  # of a topic are read at first
 DISCOVER_S = 1.0
-RIG_POLL_S = 0.25
+EXAMPLE_POLL_S = 0.25
 MOST_RECORDS_PER_S = 10_000  # of a topic with more, those that are too old for the page are passed over
-TOO_OLD_S = HISTORY_S + 15.0
-RIG_SETTINGS = FetchSettings(LARGEST_BATCH_BYTES, max_wait_ms=100, client_id="odradek-console", offset_reset="latest")
+TOO_OLD_S = 75.0
+EXAMPLE_SETTINGS = FetchSettings(
+    LARGEST_BATCH_BYTES, max_wait_ms=100, client_id="odradek-console", offset_reset="latest"
+)
 
 M = TypeVar("M")
 
@@ -130,13 +134,16 @@ class TopicWatch(ABC, Generic[M]):
         if self._has_reached_end:  # the model has what was returned by the last call
             self._is_caught_up.set()
         records = fetcher.poll(timeout_s)
-        is_at_end = self._has_reached_end = any(fetcher.is_at_end(key) for key in fetcher.keys)
+        is_at_end = self._has_reached_end = self._is_at_end(fetcher, records)
         if is_at_end and not records:
             self._is_caught_up.set()
         trouble = joined(fetcher.trouble, self._unreadable.notice)
         if trouble or records or is_at_end:
             self.trouble = trouble
         return records
+
+    def _is_at_end(self, fetcher: RecordFetcher, _records: Sequence[FetchedRecord]) -> bool:
+        return any(fetcher.is_at_end(key) for key in fetcher.keys)
 
 
 class PipelineWatch(TopicWatch[Pipelines]):
@@ -180,54 +187,67 @@ def _parsed(record: FetchedRecord) -> StatusUpdate | None:
     return None
 
 
-class RigWatch(TopicWatch[RigModel]):
-    """Follows those of the example's topics that exist; `load_view` comes before the first `reading`."""
+@functools.cache
+def example_views() -> Mapping[str, ViewDefinition]:
+    """The views of the packaged examples that have a page, by name; the first call reads their files."""
+    found = {each.name: load_view(each.view, {}) for each in packaged_examples()}
+    return {name: view for name, view in found.items() if view.readings is not None and view.figures.states is not None}
 
-    name = "rig-watch"
+
+class ExampleWatch(TopicWatch[ExampleModel]):
+    """Follows those of an example's topics that exist, from their last records on."""
+
+    name = "example-watch"
     unwatched_s = 60.0
     retry_s = 2.0
 
-    def __init__(self, cluster: Cluster, decode_and_mask: DecodeAndMask) -> None:
+    def __init__(self, cluster: Cluster, decode_and_mask: DecodeAndMask, example: str, view: ViewDefinition) -> None:
         super().__init__(cluster)
+        self.example, self.view = example, view
+        self.input, *_ = self._topics = followed_topics(view)
         self.has_topic = False  # in the last snapshot that a page has used
         self._decode_and_mask = decode_and_mask
-        self._view: ViewDefinition | None = None
+        self._unread: dict[tuple[str, int], int] = {}  # the ends of partitions that are read for the first time
 
-    def load_view(self) -> None:
-        """Loads the definition of the example; blocks."""
-        if self._view is None:
-            self._view = load_view(find_example("rigs").view, {})
-
-    def _new_model(self) -> RigModel:
-        assert self._view is not None
-        return RigModel(self._view)
+    def _new_model(self) -> ExampleModel:
+        return ExampleModel(self.view)
 
     def _follow(self) -> None:
         followed: set[str] = set()
         discovered_at = budget_at = float("-inf")
         budget = 0
-        with self._fetching(RIG_SETTINGS) as fetcher:
+        with self._fetching(EXAMPLE_SETTINGS) as fetcher:
             while not self._is_unwanted():
                 now = time.monotonic()
                 if now - discovered_at >= DISCOVER_S:
                     discovered_at = now
-                    if len(followed) < len(FOLLOWED):
+                    if len(followed) < len(self._topics):
                         self._discover(fetcher, followed)
                 if now - budget_at >= 1.0:
                     budget_at, budget = now, MOST_RECORDS_PER_S
-                if not followed or budget <= 0:
-                    self._is_stopped.wait(RIG_POLL_S)
+                if not followed or (budget <= 0 and not self._unread):
+                    self._is_stopped.wait(EXAMPLE_POLL_S)
                     continue
-                parsed = self._parse(self._fetch(fetcher, RIG_POLL_S))
+                parsed = self._parse(self._fetch(fetcher, EXAMPLE_POLL_S))
                 budget -= len(parsed)
                 with self._lock:
                     for record, time_s in parsed:
                         if self._model is not None:
                             self._model.take(record, time_s)
 
+    def _is_at_end(self, fetcher: RecordFetcher, records: Sequence[FetchedRecord]) -> bool:
+        """Whether each partition has been read to where it ended when it was found. A busy one is never at its end."""
+        for each in records:
+            key = (each.topic(), each.partition())
+            if each.offset() >= self._unread.get(key, math.inf) - 1:
+                del self._unread[key]
+        self._unread = {key: end for key, end in self._unread.items() if not fetcher.is_at_end(key)}
+        return not self._unread
+
     def _parse(self, fetched: Sequence[FetchedRecord]) -> list[tuple[SeenRecord, float]]:
-        """Decoded and masked records with their times, without those that are too old for the page."""
-        oldest_s = time.time() - TOO_OLD_S
+        """Decoded and masked records with their times, without those that are too old for the page: a topic with more
+        records than the page takes is read from the present again. What is known at first may have any age."""
+        oldest_s = time.time() - TOO_OLD_S if self._is_caught_up.is_set() else -math.inf
         parsed = []
         for each in fetched:
             time_s = each.timestamp()[1] / 1000
@@ -237,12 +257,13 @@ class RigWatch(TopicWatch[RigModel]):
         return parsed
 
     def _discover(self, fetcher: RecordFetcher, followed: set[str]) -> None:
-        """Assigns topics that exist and are not followed, from the last minute on."""
-        since_ms = round((time.time() - HISTORY_S) * 1000)
-        for topic in FOLLOWED:
+        """Assigns topics that exist and are not followed, from their last records on."""
+        for topic in self._topics:
             if topic in followed or not self._cluster.has_topic(topic):
                 continue
             partitions = self._cluster.choose_partitions(topic, ())
-            ranges = find_ranges(self._cluster, topic, partitions, Start(from_time_ms=since_ms))
+            last = max(1, LAST_RECORDS // len(partitions))
+            ranges = find_ranges(self._cluster, topic, partitions, Start(last=last))
             fetcher.assign(((topic, each.partition), each.start_offset) for each in ranges)
+            self._unread |= {(topic, each.partition): each.end_offset for each in ranges}
             followed.add(topic)

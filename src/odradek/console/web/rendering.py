@@ -41,7 +41,7 @@ SECTIONS = (
     ("brokers", "Brokers", "/brokers"),
     ("transactions", "Transactions", "/transactions"),
     ("pipelines", "Pipelines", "/pipelines"),
-    ("rigs", "Rigs", "/rigs"),
+    ("examples", "Examples", "/examples"),
     ("access", "Access", "/access"),
 )
 

@@ -134,9 +134,30 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """A number of an entity, at a path of fields in its records, and the limits that its chart shows."""
+
+    title: str
+    column: str
+    unit: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """The numbers that the entities report, which the console draws for one of them. Keys of records are entities."""
+
+    topic: str
+    silent_after_s: float
+    values: tuple[Reading, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ViewDefinition:
     title: str
     panels: tuple[Panel, ...]
+    readings: Readings | None = None  # with states, the example has a page in the console
 
     @property
     def figures(self) -> Figures:

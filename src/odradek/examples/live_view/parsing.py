@@ -11,19 +11,21 @@ from odradek.examples.live_view.definition import (
     Counts,
     Episodes,
     Panel,
+    Reading,
+    Readings,
     Rows,
     Side,
     Topics,
     ViewDefinition,
 )
-from odradek.examples.live_view.parsing_figures import parse_figures
+from odradek.examples.live_view.parsing_figures import inner, named_topic, parse_figures
 from odradek.pipelines.definition.fields import text_of, topic_of
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Problems
 
-KEYS = ("title", "panels")
+KEYS = ("title", "panels", "readings")
 KINDS = {
     "topics": Side.LEFT,
     "figures": Side.RIGHT,
@@ -34,6 +36,7 @@ KINDS = {
 }
 PANELS_HINT = "write panels: {topics: {topics: [input, output]}}"
 DEFAULT_ENDS_AFTER_S = 30.0
+DEFAULT_SILENT_AFTER_S = 45.0
 
 
 def parse_view(root: Node, problems: Problems) -> ViewDefinition | None:
@@ -47,10 +50,33 @@ def parse_view(root: Node, problems: Problems) -> ViewDefinition | None:
     ]
     if not problems.errors and not panels:
         fields.missing("panels", PANELS_HINT)
-    found = ViewDefinition(title or "", tuple(panels))
+    found = ViewDefinition(title or "", tuple(panels), parse_readings(fields))
     if not problems.errors and not found.topics:
         fields.missing("topics in its panels", PANELS_HINT)
     return None if problems.errors else found
+
+
+def parse_readings(fields: DeclaredFields) -> Readings | None:
+    readings = inner(fields, "readings", ("topic", "silent_after", "values"))
+    if readings is None:
+        return None
+    topic = named_topic(readings, "topic", "name the topic whose keys are the entities")
+    entries = readings.entries("values", "titles to numbers")
+    values = [found for key, node in entries if (found := parse_reading(key, node, readings.problems)) is not None]
+    if not entries:
+        readings.missing("values", "write values: {Pressure: {column: pressure, low: 60, high: 150}}")
+    if topic is None:
+        return None
+    return Readings(topic, readings.seconds("silent_after", DEFAULT_SILENT_AFTER_S), tuple(values))
+
+
+def parse_reading(key: Scalar, node: Node, problems: Problems) -> Reading | None:
+    fields = DeclaredFields(node, ("column", "unit", "low", "high"), f"reading '{key.text}'", problems)
+    column = fields.text("column", required="name the field of the record, with dots for fields of fields")
+    low, high = fields.number("low", 0.0), fields.number("high", 0.0)
+    if not low < high:
+        fields.wrong("high", "a number above low")
+    return None if column is None else Reading(key.text, column, fields.text("unit") or "", low, high)
 
 
 def parse_panel(key: Scalar, node: Node, problems: Problems) -> Panel | None:

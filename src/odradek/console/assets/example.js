@@ -1,15 +1,18 @@
-// The page of the rigs example: states of pumps, figures, warnings, and the readings of the chosen pump, every second.
+// The page of an example: states of entities, tiles, episodes, and the readings of the chosen entity, every second.
 "use strict";
 (() => {
-  const root = document.querySelector("[data-rigs]");
+  const root = document.querySelector("[data-example]");
   if (!root || typeof uPlot === "undefined") return;
   const SHOWN_S = 180, KEPT_S = 300, HEIGHT = 172;
-  const grid = document.querySelector("[data-pumps]");
+  const grid = document.querySelector("[data-entities]");
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const tiles = [...document.querySelectorAll("[data-tile]")];
   const cells = new Map();
   for (const label of grid.querySelectorAll("label")) cells.set(label.querySelector("input").value, label);
-  let chosen = root.dataset.pump;
-  let data = { time: [], pressure: [], temperature: [] };
+  let chosen = root.dataset.entity;
+  const figures = [...root.querySelectorAll("[data-chart]")];
+  const nothing = () => ({ time: [], values: figures.map(() => []) });
+  let data = nothing();
   let charts = [];
   let stream = null; // opened at the end, when the page can show its events
 
@@ -43,8 +46,8 @@
     charts.push({ figure, chart, place });
   };
   const update = () => {
-    for (const { figure, chart } of charts) {
-      const values = data[figure.dataset.chart];
+    for (const [index, { figure, chart }] of charts.entries()) {
+      const values = data.values[index];
       chart.setData([data.time, values]);
       const last = values.findLast((value) => value !== null);
       const output = figure.querySelector("output");
@@ -55,19 +58,21 @@
   const redraw = () => {
     for (const { chart } of charts) chart.destroy();
     charts = [];
-    for (const figure of root.querySelectorAll("[data-chart]")) draw(figure);
+    for (const figure of figures) draw(figure);
     update();
   };
 
-  const showPumps = (pumps) => {
-    document.querySelector("[data-no-pumps]").hidden = pumps.length > 0;
+  const counts = new Map();
+  for (const each of document.querySelectorAll("[data-count]")) counts.set(each.dataset.count, each);
+  const showEntities = (entities) => {
+    document.querySelector("[data-no-entities]").hidden = entities.length > 0;
     let hasNew = false;
-    for (const [name, state] of pumps) {
+    for (const [name, state] of entities) {
       let label = cells.get(name);
       if (!label) {
         label = document.createElement("label");
         const input = document.createElement("input");
-        Object.assign(input, { type: "radio", name: "pump", value: name, checked: name === chosen });
+        Object.assign(input, { type: "radio", name: "entity", value: name, checked: name === chosen });
         const text = document.createElement("span"), said = document.createElement("span");
         text.textContent = name;
         said.className = "hidden"; // for those who do not see colours
@@ -75,20 +80,24 @@
         cells.set(name, label);
         hasNew = true;
       }
-      const wanted = `pump ${state}`;
-      if (label.className === wanted) continue;
-      label.className = wanted;
-      label.querySelector(".hidden").textContent = `, ${document.querySelector(`[data-count=${state}]`).dataset.title}`;
+      const said = `, ${state}`, place = label.querySelector(".hidden");
+      if (place.textContent === said) continue;
+      label.className = `entity ${counts.get(state).dataset.color}`;
+      place.textContent = said;
     }
-    if (hasNew) for (const [name] of pumps) grid.append(cells.get(name));  // they come in order
+    if (hasNew) for (const [name] of entities) grid.append(cells.get(name));  // they come in order
   };
   const take = (turn) => {
     if (!chosen && turn.chosen) choose(turn.chosen, false);
-    if (turn.pumps) showPumps(turn.pumps);
-    for (const [name, count] of Object.entries(turn.counts ?? {})) document.querySelector(`[data-count=${name}]`).textContent = count;
-    for (const [name, text] of Object.entries(turn.figures ?? {})) { const place = document.querySelector(`[data-figure=${name}]`); if (place) place.textContent = text; }
+    if (turn.entities) showEntities(turn.entities);
+    for (const [name, count] of Object.entries(turn.counts ?? {})) counts.get(name).textContent = count;
+    for (const [index, [, text, note]] of (turn.tiles ?? []).entries()) {
+      tiles[index].querySelector(".figure").textContent = text;
+      tiles[index].querySelector(".faint span").textContent = note;
+    }
     // The server has escaped the rows.
-    if (turn.warnings !== undefined) document.querySelector("[data-warnings]").innerHTML = turn.warnings;
+    const episodes = document.querySelector("[data-episodes]");
+    if (turn.episodes !== undefined && episodes) episodes.innerHTML = turn.episodes;
     const trouble = document.querySelector("[data-trouble]");
     trouble.hidden = !turn.trouble;
     trouble.textContent = turn.trouble;
@@ -96,9 +105,9 @@
     if (turn.chosen === chosen && turn.points.time.length) {
       const last = data.time.at(-1) ?? 0; // after a new connection the server sends all points again
       turn.points.time.forEach((time, index) => {
-        if (time > last) for (const name of Object.keys(data)) data[name].push(turn.points[name][index]);
+        if (time > last) for (const [chart, values] of [[-1, data.time], ...data.values.entries()]) values.push(chart < 0 ? time : turn.points.values[chart][index]);
       });
-      while (data.time.length && data.time[0] < data.time.at(-1) - KEPT_S) for (const values of Object.values(data)) values.shift();
+      while (data.time.length && data.time[0] < data.time.at(-1) - KEPT_S) for (const values of [data.time, ...data.values]) values.shift();
       update();
     }
     root.dataset.points = String(data.time.length);
@@ -110,21 +119,21 @@
     const cell = cells.get(name);
     if (cell) cell.querySelector("input").checked = true;
     if (!reopens) return;
-    data = { time: [], pressure: [], temperature: [] };
-    history.replaceState(null, "", `/rigs?${new URLSearchParams({ pump: name })}`);
+    data = nothing();
+    history.replaceState(null, "", `${root.dataset.page}?${new URLSearchParams({ entity: name })}`);
     update();
     stream.reopen();
   };
   grid.addEventListener("change", (event) => choose(event.target.value));
   document.addEventListener("click", (event) => {
-    const link = event.target instanceof Element && event.target.closest("[data-warnings] a");
+    const link = event.target instanceof Element && event.target.closest("[data-episodes] a");
     if (!link || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
-    choose(new URL(link.href).searchParams.get("pump"));
+    choose(link.dataset.entity);
   });
   new ResizeObserver(() => { for (const { chart, place } of charts) chart.setSize({ width: Math.max(place.clientWidth, 100), height: HEIGHT }); }).observe(root);
   document.addEventListener("odradek:theme", redraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   redraw();
-  stream = odradekStream(() => `${root.dataset.stream}?${new URLSearchParams({ pump: chosen })}`, "turn", take);
+  stream = odradekStream(() => `${root.dataset.stream}?${new URLSearchParams({ entity: chosen })}`, "turn", take);
 })();
