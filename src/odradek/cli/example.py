@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
@@ -27,6 +28,7 @@ from odradek.conventions.figures import INT64_MAX, count_text
 from odradek.examples.folders import Example, copy_example, find_example, packaged_examples
 from odradek.examples.live_view.loading import load_view
 from odradek.examples.live_view.model import LiveViewModel
+from odradek.examples.live_view.reading import TopicFollower
 from odradek.examples.live_view.screens import chosen_screen
 from odradek.examples.live_view.watching import watch
 from odradek.examples.simulator.loading import load_simulation
@@ -290,18 +292,29 @@ def watch_example(name: str, seconds: float | None, warehouse: str | None, clust
     """
     example = find_example(name)
     view = read_view(example)
-    source = ViewSource(cluster)
     is_stopped = threading.Event()
     screen = chosen_screen(view.title, consume_hint(view.output, cluster.bootstrap_servers), as_json=as_json)
     screen.bootstrap_servers = cluster.bootstrap_servers
     url = warehouse or warehouse_of(example)
     try:
-        with stop_on_interrupt(is_stopped):
+        with stop_on_interrupt(is_stopped), following(cluster, model := LiveViewModel(view, time.time())) as follower:
             screen.open()
-            admin = AdminClient(cluster.client_settings({}))
-            watch(source, admin, url, LiveViewModel(view, time.time()), screen, is_stopped, seconds)
+            watch(follower, url, model, screen, is_stopped, seconds)
     finally:
         screen.close()
+
+
+@contextlib.contextmanager
+def following(cluster: Cluster, model: LiveViewModel) -> Iterator[TopicFollower]:
+    """Follows the topics of a live view from their present ends on."""
+    source = ViewSource(cluster)
+    try:
+        follower = TopicFollower(source, AdminClient(cluster.client_settings({})), model)
+        follower.poll(0)
+        yield follower
+    except KafkaException as error:
+        raise Failure(error.args[0].str()) from None
+    finally:
         source.close()
 
 

@@ -13,11 +13,10 @@ import signal
 import tempfile
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import click
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from odradek.admin.cluster import Cluster
 from odradek.admin.profiles import SERVERS, chosen_properties
@@ -43,12 +42,13 @@ from odradek.local.ports import listening_error
 from odradek.pipelines.operating import attempts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from odradek.examples.live_view.definition import ViewDefinition
+    from odradek.examples.simulator.model import Simulation
 
 STOP_TIMEOUT_S = attempts.STOP_TIMEOUT_S + 15.0  # it kills its attempt, a session of its own with Java, before that
 ENDING_S = 5.0
+SHARE_BEFORE_OUTPUT = 0.1  # of the simulated records, until the pipeline has written something
 RUNNING = " runs: "  # in the line which reports that all flows have been started
 
 
@@ -261,26 +261,37 @@ def up(
         screen.hint = examples.consume_hint(view.output, cluster.bootstrap_servers)
         starting.brokers_are_ready(cluster.bootstrap_servers)
         if page_port is not None:
-            stack.enter_context(console_of(cluster, page_port, screen, example.name))
-        # The records begin while Spark starts, so that there is something to see; the pipeline reads them all.
-        producer = cluster.producer(producer_settings(simulation.rate))
-        sender = RecordProducer(producer, simulation.topic, Population(simulation), simulation.rate)
-        stack.enter_context(sending(sender, is_stopped))
+            stack.enter_context(console_of(cluster, page_port, screen, example.name if view.readings else ""))
+        # The records begin while Spark starts, so that there is something to see; the pipeline reads them all. They are
+        # few until it does, so that it is not late. All figures count from here.
+        model = LiveViewModel(view, time.time())
+        follower = stack.enter_context(examples.following(cluster, model))
+        sender = stack.enter_context(few_records(cluster, simulation, is_stopped))
         warehouse = f"sqlite:///{folder}/warehouse.db"
         arguments = [file, "--bootstrap-server", cluster.bootstrap_servers, "--checkpoints", f"{folder}/checkpoints"]
-        arguments += connection_arguments()
-        arguments += ["--warehouse", warehouse, *(["--master", master] if master else [])]
+        arguments += [*connection_arguments(), "--warehouse", warehouse, *(["--master", master] if master else [])]
         arguments += [] if is_new else ["--from", "latest"]  # older records would count as late
         process = stack.enter_context(PipelineProcess(arguments, is_stopped, starting.take_line))
         starting.stages.picture = pipeline_picture(file, os.environ)
         if starting.wait(process, seconds):
-            show(cluster, view, warehouse, screen, starting, is_stopped, seconds)
+            send_all = partial(setattr, sender, "rate", simulation.rate)
+            watch(follower, warehouse, model, screen, is_stopped, seconds, starting.stages, send_all)
             report("stopping")
         screen.close()
     process.raise_failure()
     starting.raise_failure()
     if sender.failure is not None:
         raise Failure(f"the records could not be produced: {sender.failure.args[0].str()}")
+
+
+@contextlib.contextmanager
+def few_records(cluster: Cluster, simulation: Simulation, is_stopped: threading.Event) -> Iterator[RecordProducer]:
+    """Sends simulated records at a share of their rate, until the rate is changed."""
+    producer = cluster.producer(producer_settings(simulation.rate))
+    few = simulation.rate * SHARE_BEFORE_OUTPUT
+    sender = RecordProducer(producer, simulation.topic, Population(simulation), few)
+    with sending(sender, is_stopped):
+        yield sender
 
 
 def running_cluster(bootstrap_server: str | None) -> dict[str, str] | None:
@@ -348,8 +359,8 @@ class ConsoleProcess:
 
 
 def console_of(cluster: Cluster, port: int, screen: LineScreen, example: str) -> ConsoleProcess:
-    """The console, on whose page of the example the screen then points."""
-    page = "rigs" if example == examples.DEFAULT_EXAMPLE else ""
+    """The console, to whose page of the example the screen then points."""
+    page = f"examples/{example}" if example else ""
     connection = [each.replace("--cluster-profile=", "--profile=") for each in connection_arguments()]
     return ConsoleProcess(
         ["--bootstrap-server", cluster.bootstrap_servers, *connection],
@@ -357,18 +368,3 @@ def console_of(cluster: Cluster, port: int, screen: LineScreen, example: str) ->
         lambda address: screen.show_console(f"{address}{page}"),
         lambda reason: report(f"console: {reason}"),
     )
-
-
-def show(
-    cluster: Cluster, view: ViewDefinition, warehouse: str, screen: LineScreen, starting: Starting,
-    is_stopped: threading.Event, seconds: float | None,
-) -> None:  # fmt: skip
-    source = examples.ViewSource(cluster)
-    try:
-        model = LiveViewModel(view, time.time())
-        admin = AdminClient(cluster.client_settings({}))
-        watch(source, admin, warehouse, model, screen, is_stopped, seconds, starting.stages)
-    except KafkaException as error:
-        raise Failure(error.args[0].str()) from None
-    finally:
-        source.close()

@@ -171,7 +171,7 @@ def test_the_live_view_prints_lines_without_a_terminal(odradek: Run, quiet: tupl
     assert ran.code == 0, ran.errors
     first, *_, summary, revenue = ran.output.splitlines()
     assert first.startswith(f"watching {topic},")
-    assert summary.startswith(f"0 records in {topic} in 0:01")
+    assert summary.startswith(f"records in 0:01, all since the start: {topic} 0")
     assert revenue == "large orders, revenue 0"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,3 +32,12 @@ def test_after_a_pause_it_goes_on_from_now(rate: float, pause_s: float) -> None:
     assert due_s is not None
     assert abs(100 + due_s - now_s) < 1e-6
     assert pace.take(now_s - 1e-3) is None
+
+
+def test_a_changed_rate_begins_with_the_next_record() -> None:
+    pace = Pace(10.0, 0.0)
+    assert [pace.take(0.25) for _ in range(4)] == [0.0, 0.1, 0.2, None]
+    pace.change_rate(100.0)
+    due = [pace.take(0.35) for _ in range(7)]
+    assert due[:-1] == [pytest.approx(0.3 + number / 100) for number in range(6)]
+    assert due[-1] is None

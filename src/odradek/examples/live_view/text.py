@@ -89,9 +89,8 @@ def summary_facts(model: LiveViewModel, now_s: float) -> dict[str, Any]:
 
 def summary_lines(model: LiveViewModel, now_s: float) -> list[str]:
     facts = summary_facts(model, now_s)
-    source, *outputs = facts["records"].items()
-    written = "; " + ", ".join(f"{topic} {total:,}" for topic, total in outputs) if outputs else ""
-    lines = [f"{source[1]:,} records in {source[0]} in {clock_text(facts['seconds'])}{written}"]
+    written = ", ".join(f"{topic} {total:,}" for topic, total in facts["records"].items())
+    lines = [f"records in {clock_text(facts['seconds'])}, all since the start: {written}"]
     if model.lag is not None:
         lines.append(f"lag {facts['lag']:,} at the end, {facts['greatest_lag']:,} at most")
     if model.latency is not None and facts["latency_ms"]:

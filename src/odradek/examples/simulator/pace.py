@@ -6,7 +6,8 @@ LONGEST_DELAY_S = 1.0  # after a longer delay, continue from now instead of catc
 
 
 class Pace:
-    """The n-th record is due n / rate seconds after the start, regardless of delays of earlier records."""
+    """The n-th record is due n / rate seconds after the start or the last change of the rate, regardless of delays of
+    earlier records."""
 
     def __init__(self, rate: float, now_s: float) -> None:
         self.rate = rate
@@ -24,6 +25,11 @@ class Pace:
         due_s = self._next_due_s
         self._taken += 1
         return due_s
+
+    def change_rate(self, rate: float) -> None:
+        """The record that is due next keeps its time; those after it follow at the new rate."""
+        if rate != self.rate:
+            self._slept_s, self._taken, self.rate = self._next_due_s, 0, rate
 
     def wait_s(self, now_s: float) -> float:
         """The seconds until the next record is due; negative if it is overdue."""

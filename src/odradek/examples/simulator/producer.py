@@ -84,7 +84,7 @@ class RecordProducer:
         self.counts = Counts()
         self.last_error: KafkaError | None = None
         self.failure: KafkaException | None = None  # the error that ended `sending`
-        self.rate = rate
+        self.rate = rate  # may be changed while it sends
         self._producer = producer
         self._topic = topic
         self._population = population
@@ -104,6 +104,7 @@ class RecordProducer:
         pace = Pace(self.rate, began_at)
         while not is_stopped.is_set() and (ends_at is None or time.monotonic() < ends_at):
             now = time.monotonic()
+            pace.change_rate(self.rate)
             while not is_stopped.is_set() and (due_s := pace.take(now)) is not None:
                 record = self._population.next_record(self._started_s + due_s)
                 if record is not None:
