@@ -150,6 +150,14 @@ def test_a_reset_says_what_follows_and_does_it(offline: Run, file: str, begun: P
     assert sorted(path.name for path in begun.iterdir()) == ["checkpoint.lock", "start.json"]
 
 
+def test_a_reset_by_the_plan_says_what_follows(offline: Run, file: str, begun: Path) -> None:
+    done = offline("pipeline", "reset", file, "--to", "latest", "--yes", ODRADEK_PIPELINES="new")
+    assert done.code == 0, done.errors
+    assert "table added: replayed rows are appended again" in done.errors
+    assert "view totals: its groups have only the records after the start" in done.errors
+    assert sorted(path.name for path in begun.iterdir()) == ["checkpoint.lock", "start.json"]
+
+
 def test_one_flow_is_forgotten_alone(offline: Run, file: str, begun: Path, tmp_path: Path) -> None:
     assert offline("pipeline", "reset", file, "--flow", "view-totals", "--yes").code == 0
     assert (begun / "rigs").exists()

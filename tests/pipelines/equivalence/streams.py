@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from odradek.pipelines.definition.loading import Way, load_yaml
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.reading.record_files import written_records
-from odradek.pipelines.spark.rehearsal.local_pipeline import plan_again, with_local_ends
+from odradek.pipelines.spark.rehearsal.local_pipeline import with_local_ends
 from odradek.pipelines.spark.rehearsal.rehearsal_planned import PlannedRehearsal
 from odradek.pipelines.spark.rehearsal.streams import Rehearsal
 from tests.pipelines.equivalence.cases import WRITTEN_AT

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines import realtime_planned
 from odradek.pipelines.spark.engines.realtime_planned import RealtimeEngine
-from odradek.pipelines.spark.rehearsal.local_pipeline import plan_again
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.generated.drawing import case_of
 from tests.pipelines.generated.oracle import Outcome

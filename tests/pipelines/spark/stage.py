@@ -15,10 +15,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.pipelines.definition.loading import Way, load_yaml, way
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines import batch_planned, standard_planned
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.rehearsal.local_pipeline import plan_again
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.clients.wire.connection import Connection
 from tests.clients.wire.waiting import await_topic

@@ -25,7 +25,7 @@ from odradek.pipelines.planning.streams import ranged_names
 from odradek.pipelines.spark.reading.sources import EARLIEST_OFFSET, LATEST_OFFSET, Range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from odradek.pipelines.operating.checkpoints import Checkpoints, FlowCheckpoint
     from odradek.pipelines.planning.flow import Flow
@@ -169,8 +169,6 @@ def forget(found: Pipeline, start: Start | None, chosen: Sequence[str], *, is_co
 def forget_flows(
     found: Pipeline, kept: Checkpoints, start: Start | None, chosen: Sequence[str], *, is_confirmed: bool
 ) -> list[str]:
-    from odradek.pipelines.operating.effects import reset_effects
-
     flows = flows_of(found)
     begun = {each.flow for each in kept.flows()}
     unknown = [name for name in chosen if name not in begun and name not in flows]
@@ -180,7 +178,7 @@ def forget_flows(
     aside = [folder for name in names if name in flows and (folder := files_folder(found, flows[name])) is not None]
     if names:
         note(f"{found.name} discards its checkpoints: {', '.join(names)}")
-        for line in reset_effects([flows[name] for name in names if name in flows], start):
+        for line in effects_of([flows[name] for name in names if name in flows], start):
             note(f"  {line}")
         if not is_confirmed and not agrees():
             note("nothing was changed")
@@ -205,7 +203,16 @@ def agrees() -> bool:
         return False
 
 
-def flows_of(found: Pipeline) -> dict[str, Flow]:
+def effects_of(flows: Sequence[Flow | PlannedFlow], start: Start | None) -> list[str]:
+    from odradek.pipelines.operating import effects, effects_planned
+    from odradek.pipelines.planning.flow import Flow
+
+    old = [each for each in flows if isinstance(each, Flow)]
+    planned = [each for each in flows if not isinstance(each, Flow)]
+    return [*effects.reset_effects(old, start), *effects_planned.reset_effects(planned, start)]
+
+
+def flows_of(found: Pipeline) -> Mapping[str, Flow | PlannedFlow]:
     from odradek.pipelines.definition.graph import build_graph
     from odradek.pipelines.definition.loading import Way, way
     from odradek.pipelines.definition.vocabulary import Engine
@@ -213,28 +220,19 @@ def flows_of(found: Pipeline) -> dict[str, Flow]:
     from odradek.pipelines.operating.fingerprints import REALTIME_FLOW, as_recorded
     from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.planning.flows import split_flows
-    from odradek.pipelines.spark.rehearsal.local_pipeline import plan_again
+    from odradek.pipelines.planning.rules import plan_again
 
+    if way(os.environ) is Way.NEW:
+        flows = plan_again(found).flows
+        is_realtime = found.engine is Engine.REALTIME
+        return {REALTIME_FLOW: flows[0]} if is_realtime else {each.name: each for each in flows}
     if found.engine is Engine.REALTIME:
         return {REALTIME_FLOW: Flow(REALTIME_FLOW, "", sinks=found.sinks)}
-    if way(os.environ) is Way.NEW:
-        return {each.name: declared_flow(found, each) for each in plan_again(found).flows}
     recorded = as_recorded(found, Checkpoints(found).definition())
     return {flow.name: flow for flow in split_flows(recorded, build_graph(recorded))}
 
 
-def declared_flow(found: Pipeline, flow: PlannedFlow) -> Flow:
-    """A flow with the sinks and views that the definition declares."""
-    from odradek.pipelines.planning.flow import Flow
-
-    ends = {(each.name, each.is_view) for each in flow.ends}
-    sinks = tuple(each for each in found.sinks if (each.name, False) in ends)
-    views = tuple(each for each in found.views if (each.name, True) in ends)
-    files = next((each for each in found.sinks if flow.files is not None and each.name == flow.files.name), None)
-    return Flow(flow.name, flow.root, sinks=sinks, views=views, files=files)
-
-
-def files_folder(found: Pipeline, flow: Flow) -> Path | None:
+def files_folder(found: Pipeline, flow: Flow | PlannedFlow) -> Path | None:
     """The folder to which the flow writes files; Failure if it is not local."""
     target: Any = None if flow.files is None else flow.files.target
     if target is None:

@@ -294,11 +294,10 @@ def backfill(
     span = parse_range(from_positions, to_positions, found)
     chosen = narrowed(found, only)
     check_brokers(found)
-    from odradek.pipelines.operating.effects import backfill_effects
     from odradek.pipelines.spark.launching import RunCallbacks, RunOptions
 
     note(f"{found.name} {' '.join(('from', *from_positions, 'to', *(to_positions or ('the end',))))}")
-    for line in backfill_effects(chosen.sinks):
+    for line in effects_of(chosen):
         note(f"  {line}")
 
     def report(done: BatchReport) -> None:
@@ -307,6 +306,16 @@ def backfill(
     is_stopped = threading.Event()
     with stop_on_interrupt(is_stopped, signal.SIGTERM):
         launch(chosen, RunOptions(span=span), is_stopped, RunCallbacks(note, report))
+
+
+def effects_of(found: Pipeline) -> list[str]:
+    """The effects of a backfill, by the plan if the pipeline runs by it."""
+    from odradek.pipelines.definition.loading import Way, way
+    from odradek.pipelines.operating import effects, effects_planned
+    from odradek.pipelines.planning.rules import plan_again
+
+    is_planned = way(os.environ) is Way.NEW
+    return effects_planned.backfill_effects(plan_again(found)) if is_planned else effects.backfill_effects(found.sinks)
 
 
 def narrowed(found: Pipeline, only: tuple[str, ...]) -> Pipeline:

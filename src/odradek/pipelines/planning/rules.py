@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
 from odradek.pipelines.definition.model import FilesTarget, LakehouseTarget, TableTarget, place_of
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, StreamJoin
+from odradek.pipelines.definition.places import ProblemList, Problems
 from odradek.pipelines.definition.vocabulary import Otherwise, StateOrder
 from odradek.pipelines.planning.constructs import needs_of, of_end, of_table
 from odradek.pipelines.planning.determinism import determinism, uncaught
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.column_types import ColumnType
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.planning.plan import End, Path
 
 INEXACT = frozenset((Primitive("FLOAT"), Primitive("DOUBLE")))
@@ -38,6 +38,15 @@ def checked_plan(pipeline: Pipeline, problems: Problems, broken: frozenset[str] 
     check_names(plan, problems)
     apply_rules(plan, problems)
     return plan if problems.errors else with_flows(plan)
+
+
+def plan_again(pipeline: Pipeline) -> Plan:
+    """The plan of a pipeline that was changed after its checks; raises `ProblemList` if the rules refuse it."""
+    problems = Problems()
+    plan = checked_plan(pipeline, problems)
+    if problems.errors:
+        raise ProblemList(problems.errors)
+    return plan
 
 
 def apply_rules(plan: Plan, problems: Problems) -> None:

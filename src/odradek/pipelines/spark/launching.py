@@ -20,6 +20,7 @@ from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.operating.checkpoints import Checkpoints, checkpoint_folder
 from odradek.pipelines.operating.events import runs
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.continuing import accept, continuing
 from odradek.pipelines.spark.engines import batch_planned, realtime_planned, standard_planned
 from odradek.pipelines.spark.engines.batch import run_batch
@@ -30,7 +31,6 @@ from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
 from odradek.pipelines.spark.function_steps import with_analysed_functions
 from odradek.pipelines.spark.lakehouse_settings import lakehouse_settings
 from odradek.pipelines.spark.reading.sources import source_at
-from odradek.pipelines.spark.rehearsal.local_pipeline import plan_again
 from odradek.pipelines.spark.sessions.failures import PipelineError, SparkProcessEnded, plain_message
 from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.sessions.session import start_session

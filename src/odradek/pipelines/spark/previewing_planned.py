@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.planning.plan import Flow, OutputMode
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.computing.frames import without_internal
 from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.engines.flow_queries import settings_of
@@ -22,7 +23,6 @@ from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.previewing import checked_name, recent_start
 from odradek.pipelines.spark.query_frames import answer_of
 from odradek.pipelines.spark.reading.sources import read_once, read_stream
-from odradek.pipelines.spark.rehearsal.local_pipeline import plan_again
 from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
 from odradek.pipelines.spark.sessions.session import start_session
 from odradek.pipelines.spark.sessions.user_code import ship_modules

@@ -18,6 +18,7 @@ from odradek.pipelines.definition.vocabulary import StateClock
 from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.operating.fingerprints_planned import Fingerprints, fingerprints
 from odradek.pipelines.planning.plan import EndMode
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.continuing import clusters_of, exclusive_access
 from odradek.pipelines.spark.engines.batch_planned import run_batch
 from odradek.pipelines.spark.engines.standard_planned import StandardEngine
@@ -33,7 +34,6 @@ from odradek.pipelines.spark.rebuilding import (
     offsets_text,
     starts_latest,
 )
-from odradek.pipelines.spark.rehearsal.local_pipeline import plan_again
 from odradek.pipelines.spark.sessions.session import defaults_for
 from odradek.pipelines.spark.writing.change_data import LONGEST_NAME, deletions_name
 from odradek.pipelines.spark.writing.databases import database_url, parsed_url

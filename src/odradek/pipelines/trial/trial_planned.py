@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.pipelines.definition.model import FileOrigin, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.places import ProblemList, Problems
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.rehearsal.local_pipeline import (
     GIVEN,
     READ,
     appended_steps,
-    plan_again,
     with_given_steps,
     with_local_ends,
     with_read_steps,

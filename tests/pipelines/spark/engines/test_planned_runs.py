@@ -11,12 +11,12 @@ import pytest
 import sqlalchemy as sa
 
 from odradek.pipelines.operating.checkpoints import Checkpoints
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.continuing import CheckpointRefused, continuing
 from odradek.pipelines.spark.engines import realtime_planned
 from odradek.pipelines.spark.engines.realtime_planned import RealtimeEngine
 from odradek.pipelines.spark.rebuilding import RebuildRefused
 from odradek.pipelines.spark.rebuilding_planned import Rebuilding, end_of, refuse_lossy
-from odradek.pipelines.spark.rehearsal.local_pipeline import plan_again
 from odradek.pipelines.spark.writing.table_swaps import changing
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import WAIT_S

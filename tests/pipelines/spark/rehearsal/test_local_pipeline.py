@@ -11,9 +11,9 @@ from odradek.pipelines.definition.ddl import parse_ddl
 from odradek.pipelines.definition.model import FileOrigin, Step, TopicOrigin, TopicTarget, Watermark
 from odradek.pipelines.definition.places import ProblemList
 from odradek.pipelines.definition.vocabulary import Duration, Engine
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.rehearsal.local_pipeline import (
     appended_steps,
-    plan_again,
     with_given_steps,
     with_local_ends,
     with_read_steps,

@@ -23,10 +23,8 @@ from odradek.pipelines.definition.model import (
     TopicTarget,
 )
 from odradek.pipelines.definition.operations import Aggregation, Sql
-from odradek.pipelines.definition.places import ProblemList, Problems
 from odradek.pipelines.definition.vocabulary import Delivery, Engine, FileFormat
 from odradek.pipelines.planning.plan import GroupSql
-from odradek.pipelines.planning.rules import checked_plan
 from odradek.pipelines.spark.reading.record_files import ONE_FILE_PER_BATCH, SCHEME, source_folder
 from odradek.pipelines.spark.writing.topics import Cluster
 from odradek.pipelines.sql.splicing import quoted
@@ -56,15 +54,6 @@ class FolderCluster(Cluster):
 
     def partitions_of(self, topic: str, origin: TopicOrigin | None = None) -> int:  # noqa: ARG002 - as declared
         return 1
-
-
-def plan_again(pipeline: Pipeline) -> Plan:
-    """The plan of a changed pipeline; raises `ProblemList` if the rules refuse it."""
-    problems = Problems()
-    plan = checked_plan(pipeline, problems)
-    if problems.errors:
-        raise ProblemList(problems.errors)
-    return plan
 
 
 def with_local_ends(pipeline: Pipeline, folder: Path, given: Collection[str] = ()) -> Pipeline:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines.batch_planned import run_batch
 from odradek.pipelines.spark.engines.standard_planned import StandardEngine
-from odradek.pipelines.spark.rehearsal.local_pipeline import plan_again
 from odradek.pipelines.spark.rehearsal.streams import Rehearsal
 
 if TYPE_CHECKING:
@@ -38,5 +38,6 @@ class PlannedRehearsal(Rehearsal):
         return engine.start(until_caught_up=True, only=only)
 
     def _is_stream(self, step: str) -> bool:
-        is_end = step.lower() not in self._plan.tables
-        return is_end or self._plan.is_stream(step)
+        """Also of an end, which refuses the rows that it cannot store in each batch."""
+        table = self._plan.tables.get(step.lower())
+        return table is None or table.path.is_stream
