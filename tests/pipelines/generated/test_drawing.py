@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.planning.constructs import Construct
 from tests.pipelines.generated.drawing import case_of
+from tests.pipelines.generated.records import SPLITS
 
 RECORD_KINDS = (
     "duplicate", "null event time", "late", "at the watermark", "unparsed", "−0.0", "NaN", "year 1", "\\0",
@@ -38,6 +40,16 @@ def test_what_is_drawn_is_accepted() -> None:
     assert not refused, f"{len(refused)} refused, the first:\n{refused[0]}"
     refused = [each for seed in range(30) for each in refusals(seed, is_realtime=True)]
     assert not refused, f"{len(refused)} refused, the first:\n{refused[0]}"
+
+
+def test_only_late_rows_depend_on_the_split() -> None:
+    """The oracle: of records of which none is late, it expects the same however they are cut into batches."""
+    cases = [case for case in map(case_of, range(60)) if not case.has_late_rows]
+    for case, split in itertools.product(cases, SPLITS.values()):
+        batches = split(case.batches)
+        found, expected = (case.outcome(batches, is_stream=is_stream) for is_stream in (True, False))
+        assert not found.late
+        assert (repr(found.rows), found.letters) == (repr(expected.rows), expected.letters)
 
 
 @pytest.mark.soak
