@@ -73,7 +73,7 @@ def test_the_rigs_move_and_a_pump_can_be_chosen(page: Page, living: Cluster) -> 
     wait_for_rigs(page)
     page.click('nav a[href="/examples"]')
     page.wait_for_selector(".entity.red input[value='7']", state="attached")
-    page.wait_for_selector("[data-episodes] a:text-is('7')")
+    page.wait_for_selector("[data-episodes] a:text-is('pump 7')")
     page.check("input[name=entity][value='12']", force=True)
     page.wait_for_selector("[data-chosen]:text-is('12')")
     page.wait_for_selector("[data-chart] output:not(:text-is('–'))")

@@ -281,6 +281,12 @@ class ExampleModel:
         state = self._states.declared.value_of(str(columns.get(self._states.declared.column)))
         return "gray" if state is None else state.color
 
+    @property
+    def noun(self) -> str:
+        """What one entity is called: the title of its column in the episodes."""
+        columns = [] if self.episodes is None else self.episodes.declared.columns
+        return next((title for title, column in columns if column == self._states.declared.key), "")
+
     def points_since(self, name: str, second: int) -> list[Point]:
         entity = self._entities.get(name)
         return [] if entity is None else [point for point in entity.points if point.second > second]

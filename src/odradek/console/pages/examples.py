@@ -62,6 +62,7 @@ async def show(request: PageRequest) -> Response:
     with watch.reading() as model:
         view = examples.page_view(model, snapshot.topics, now_s, is_evaluated=not trouble.text)
         chosen = request.query("entity", LONGEST_NAME) or examples.first_choice(model, view["entities"])
+        noun = model.noun
     return request.render(
         "example.html",
         name=watch.example,
@@ -70,6 +71,7 @@ async def show(request: PageRequest) -> Response:
         declared=model.view,
         colors={state: model.color(state) for state in model.state_names},
         episodes_title=examples.panel_title(model),
+        noun=noun,
         chosen=chosen,
         trouble=trouble,
     )
@@ -108,8 +110,10 @@ async def _turns(request: PageRequest, console: Console, watch: ExampleWatch) ->
             topics = {} if snapshot is None else snapshot.topics
             turn = examples.page_view(model, topics, now_s, is_evaluated=not trouble.text)
             chosen = chosen or examples.first_choice(model, turn["entities"])
-            points = model.points_since(chosen, last_second)
-        turn["episodes"] = request.fragment("example_episodes.html", name=watch.example, episodes=turn["episodes"])
+            points, noun = model.points_since(chosen, last_second), model.noun
+        turn["episodes"] = request.fragment(
+            "example_episodes.html", name=watch.example, noun=noun, episodes=turn["episodes"]
+        )
         if points:
             last_second = points[-1].second
         changed = {name: value for name, value in turn.items() if shown.get(name) != value}
