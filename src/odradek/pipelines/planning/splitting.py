@@ -39,6 +39,11 @@ def whole_flow(plan: Plan) -> Flow:
     return Flow("batch", "", after=tuple(after), ends=plan.ends, owned=frozenset(owned))
 
 
+def is_of_current_groups(plan: Plan, end: End) -> bool:
+    """Whether a table has a row for each group as it is, before it is final."""
+    return plan.path(end.input).can_change and end.mode is EndMode.KEYED
+
+
 def _mode_of(plan: Plan, end: End) -> OutputMode:
     """Only groups can change, and only where they are read before they are final."""
     is_changing = plan.path(end.input).can_change and end.mode in {EndMode.UPDATE, EndMode.KEYED}

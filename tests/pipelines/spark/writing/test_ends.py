@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.planning.plan import OutputMode
@@ -19,7 +20,12 @@ from odradek.pipelines.spark.computing.batch_rows import write_program
 from odradek.pipelines.spark.computing.fan_out import FanOut
 from odradek.pipelines.spark.computing.row_program import row_program
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL
+from odradek.pipelines.spark.writing.batches import rows_of
+from odradek.pipelines.spark.writing.lakehouse import upsert_merge
+from odradek.pipelines.spark.writing.latest_rows import latest
 from odradek.pipelines.spark.writing.outputs import outputs_of, write_outputs
+from odradek.pipelines.spark.writing.stored_values import as_stored
+from odradek.pipelines.spark.writing.table_changes import TableChange
 from odradek.pipelines.spark.writing.warehouse import BatchNumber, warehouse
 from tests.pipelines.definition.definitions import define
 
@@ -204,3 +210,45 @@ def test_a_view_of_all_rows_has_one_row(spark: SparkSession, tmp_path: Path) -> 
         program = row_program(plan, flow, batch)
         write_program(program, flow, program.observed(), written)
         assert [row[0] for row in stored(tmp_path, "select n from total")] == ([number] if number < 3 else [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("BOOLEAN", ["false", "true"]),
+        ("DECIMAL(20, 4)", ["-1.5", "1", "1234567890123456.7891"]),
+        ("STRING", ["''", "'B'", "'a'", "'é'", "'\U0001f600'"]),
+        ("BINARY", ["x''", "x'00'", "x'ff'"]),
+        ("DATE", ["date'0001-01-01'", "date'9999-12-31'"]),
+        ("TIMESTAMP_NTZ", ["timestamp_ntz'0001-01-01 00:00:00'", "timestamp_ntz'9999-12-31 23:59:59.999999'"]),
+        (
+            "STRUCT<a: MAP<STRING, BIGINT>>",
+            ["named_struct('a', map('b', 1, 'a', 2))", "named_struct('a', map('b', 9))"],
+        ),
+    ],
+)
+def test_the_greatest_value_of_any_type_is_kept(
+    spark: SparkSession, tmp_path: Path, kind: str, values: list[str]
+) -> None:
+    """Null is the least. Of two batches that Spark compares, the database keeps the greater row."""
+    ordered, url = ["null", *values], f"sqlite:///{tmp_path / 'w.db'}"
+    for number, batch in enumerate((ordered[-2:], ordered[:-1], ordered[:1])):
+        made = " union all ".join(f"select 1 as k, cast({value} as {kind}) as v" for value in batch)
+        rows, schema = as_stored(spark.sql(made), ["k", "v"], "sqlite")
+        changed = TableChange("t", schema, rows_of(latest(rows, ["k"], ["v"])), ("k",), ("v",))
+        warehouse(url).write(BatchNumber("q", number), [changed])
+        assert len(stored(tmp_path, "select v from t")) == 1
+    (kept,) = stored(tmp_path, "select v from t")
+    last, schema = as_stored(spark.sql(f"select 2 as k, cast({values[-1]} as {kind}) as v"), ["k", "v"], "sqlite")
+    warehouse(url).write(None, [TableChange("t", schema, rows_of(last), ("k",))])
+    assert stored(tmp_path, "select v from t where k = 2") == [kept]
+
+
+def test_the_merge_of_a_lakehouse_is_a_statement_of_spark(spark: SparkSession) -> None:
+    """It is parsed, and refused because there is no such table."""
+    for has_lost in (False, True):
+        merge = upsert_merge("`no where`", "`arriving 1`", ["a b"], ["a b", "c"], has_lost=has_lost)
+        assert merge.count("DELETE") == has_lost
+        with pytest.raises(AnalysisException) as refused:
+            spark.sql(merge)
+        assert refused.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"

@@ -14,6 +14,7 @@ from odradek.pipelines.definition.model import Source, TableTarget, TopicOrigin,
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
 from odradek.pipelines.planning.columns import source_columns
 from odradek.pipelines.planning.plan import CANNOT_COMPUTE, OutputMode, RowSql
+from odradek.pipelines.planning.splitting import is_of_current_groups
 from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing, of_end
 from odradek.pipelines.spark.computing.encoding import dead_letter, topic_record
 from odradek.pipelines.spark.computing.frames import INTERNAL, ORIGIN_FIELDS, REJECTED, quoted, shows_records
@@ -23,7 +24,6 @@ from odradek.pipelines.spark.computing.rows import Frame, NotCompilable, Rows, a
 from odradek.pipelines.spark.computing.selecting import over_rows, select_rows
 from odradek.pipelines.spark.reading.records import decoded, unfiltered_rows
 from odradek.pipelines.spark.writing.delivery import origin_split
-from odradek.pipelines.spark.writing.group_changes import is_of_current_groups
 from odradek.pipelines.spark.writing.kafka_records import producer_of
 from odradek.pipelines.spark.writing.stored_values import check_of_end
 from odradek.pipelines.spark.writing.transactional_writer import SPLIT
@@ -215,7 +215,8 @@ class _Builder:
 
     def _storable(self, end: End, rows: Rows) -> Rows:
         """The rows that the target of an end can store."""
-        check = check_of_end(self._plan.pipeline, end, self._frame.schema_of(rows))
+        schema = self._frame.schema_of(rows)
+        check = check_of_end(self._plan.pipeline, end, schema, shows_records=rows.shows_records)
         if check is None:
             return rows
         found = judged(self._frame, end.name, [check], rows)

@@ -143,7 +143,8 @@ class Tables:
         """The rows in front of an end, some of which its target may not be able to store."""
         if end.name not in self._ends:
             frame, rows = as_rows(self.rows(end.input))
-            check = check_of_end(self._plan.pipeline, end, frame.schema_of(rows))
+            schema = self.rows(end.input).schema
+            check = check_of_end(self._plan.pipeline, end, schema, shows_records=rows.shows_records)
             found = judged(frame, end.name, [] if check is None else [check], rows)
             self._ends[end.name] = Checked(frame, found, as_refused(found), of_end(found.counts))
         return self._ends[end.name]

@@ -12,19 +12,15 @@ from pyspark.errors import PySparkException
 
 from odradek.pipelines.definition.model import ConsoleTarget, FilesTarget, PythonTarget, SparkTarget, TableTarget
 from odradek.pipelines.planning.plan import EndMode
-from odradek.pipelines.spark.computing.frames import column, shows_records, visible_names, without_internal
+from odradek.pipelines.planning.splitting import is_of_current_groups
+from odradek.pipelines.spark.computing.frames import column, shows_records, without_internal
 from odradek.pipelines.spark.sessions.failures import PipelineError, message_with_location
 from odradek.pipelines.spark.sessions.user_code import load_reference
 from odradek.pipelines.spark.writing.change_data import IS_DELETED, ChangeData, with_deletions
 from odradek.pipelines.spark.writing.databases import database_url
-from odradek.pipelines.spark.writing.group_changes import (
-    is_of_current_groups,
-    keys_of_groups,
-    lost_keys,
-    may_lose_rows,
-)
+from odradek.pipelines.spark.writing.group_changes import lost_groups
 from odradek.pipelines.spark.writing.latest_rows import latest, whole_order
-from odradek.pipelines.spark.writing.stored_values import as_stored, dialect_of, unstorable
+from odradek.pipelines.spark.writing.stored_values import as_stored, dialect_of, written_names
 from odradek.pipelines.spark.writing.table_changes import TableChange
 from odradek.pipelines.spark.writing.warehouse import warehouse
 
@@ -59,11 +55,7 @@ class BatchId(int):
 
 
 def shown_names(frame: DataFrame, end: End) -> list[str]:
-    """The columns that an end writes: those of the rows, and those of the record that its definition names."""
-    names = visible_names(frame.columns, shows_records=shows_records(frame))
-    by_folder = end.target.partition_by if isinstance(end.target, FilesTarget) else ()
-    named = _spelled(frame, (*end.key, *end.order_by, *by_folder))
-    return list(dict.fromkeys((*names, *named)))
+    return written_names(end, frame.columns, shows_records=shows_records(frame))
 
 
 def shown(frame: DataFrame, end: End) -> DataFrame:
@@ -137,33 +129,13 @@ def change_of(plan: Plan, flow: Flow, end: End, target: TableTarget, tables: Row
     if end.mode is not EndMode.KEYED:
         return TableChange(target.table, schema, rows_of(without_internal(stored)))
     key, order_by = _spelled(frame, end.key), _spelled(frame, end.order_by)
-    rows = without_internal(latest(stored, key, order_by))
+    rows = rows_of(without_internal(latest(stored, key, order_by)))
     if is_of_current_groups(plan, end):
-        lost = rows_of(lost_groups(plan, flow, end, tables, rows, dialect))
-        return TableChange(target.table, schema, rows_of(rows), key, (), lost, is_whole=not key)
+        lost = lost_groups(plan, flow, end, tables, frame, dialect)
+        replaced = () if lost is None else rows_of(as_stored(lost, lost.columns, dialect)[0])
+        return TableChange(target.table, schema, rows, key, (), replaced, is_whole=not key)
     order = whole_order(schema.names, key, order_by) if order_by else ()
-    return TableChange(target.table, schema, rows_of(rows), key, order)
-
-
-def lost_groups(
-    plan: Plan, flow: Flow, end: End, tables: RowsByName, rows: DataFrame, dialect: str
-) -> DataFrame | None:
-    """The keys of groups of the batch that are not among the rows; of one group of all rows the empty key."""
-    if not may_lose_rows(plan, end):
-        given = tables.rows(end.input)
-        check = unstorable(replace(end, key=()), given.schema, dialect)
-        if check is None:
-            return None
-        refused, _ = as_stored(given.where(f"not ({check.condition})"), _spelled(given, end.key), dialect)
-        return without_internal(refused).dropna("any")
-    groups = tables.groups(flow)
-    if groups is None:
-        return None
-    if not end.key:
-        return groups.select().limit(1)
-    keys = keys_of_groups(plan, end, groups)
-    stored, _ = as_stored(keys, keys.columns, dialect)
-    return lost_keys(stored, rows)
+    return TableChange(target.table, schema, rows, key, order)
 
 
 def change_data_of(frame: DataFrame, end: End, table: str, changes: Changes, dialect: str) -> ChangeData:
@@ -176,10 +148,8 @@ def change_data_of(frame: DataFrame, end: End, table: str, changes: Changes, dia
     return replace(made, rows=rows_of(latest(stored, made.identity, made.order_by)))
 
 
-def rows_of(frame: DataFrame | None) -> Iterable[Any]:
+def rows_of(frame: DataFrame) -> Iterable[Any]:
     """The rows for the driver: few rows are collected before the transaction starts, many one partition at a time."""
-    if frame is None:
-        return ()
     rows = frame.toLocalIterator(prefetchPartitions=True)
     return chain(list(islice(rows, MOST_COLLECTED_ROWS)), rows)
 

@@ -13,20 +13,17 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.planning.paths import path_of
-from odradek.pipelines.planning.plan import EndMode, RowSql
+from odradek.pipelines.planning.plan import RowSql
 from odradek.pipelines.spark.computing.frames import column, quoted
+from odradek.pipelines.spark.writing.stored_values import unstorable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from odradek.pipelines.planning.plan import End, Plan, Table
+    from odradek.pipelines.planning.plan import End, Flow, Plan, Table
+    from odradek.pipelines.spark.computing.batch_rows import RowsByName
 
 REFUSING = frozenset({Otherwise.DROP, Otherwise.QUARANTINE})
-
-
-def is_of_current_groups(plan: Plan, end: End) -> bool:
-    """Whether an end has a row for each group as it is, before it is final."""
-    return plan.path(end.input).can_change and end.mode is EndMode.KEYED
 
 
 def table_of_groups(plan: Plan, end: End) -> str:
@@ -41,16 +38,24 @@ def may_lose_rows(plan: Plan, end: End) -> bool:
     return _removes(groups) or any(not _is_select_of_all(each) or _removes(each) for each in _between(plan, end))
 
 
-def keys_of_groups(plan: Plan, end: End, groups: DataFrame) -> DataFrame:
-    """The keys of all groups of a batch, under the names that they have at the end."""
+def lost_groups(
+    plan: Plan, flow: Flow, end: End, tables: RowsByName, rows: DataFrame, database: str
+) -> DataFrame | None:
+    """The keys of groups of a batch that are not among the rows of an end; of one group of all rows the key without
+    columns. None if there can be none. A key with a null is in no table."""
+    if not may_lose_rows(plan, end):
+        given = tables.rows(end.input)
+        check = unstorable(replace(end, key=()), given.schema, database)
+        refused = None if check is None else given.where(f"not ({check.condition})")
+        return None if refused is None else refused.select(*map(column, end.key)).dropna("any")
+    groups = tables.groups(flow)
+    if groups is None:
+        return None
     columns = _key_columns(plan, end)
-    return groups.select(*(_read(groups, columns[name.lower()]).alias(name) for name in end.key)).distinct()
-
-
-def lost_keys(groups: DataFrame, rows: DataFrame) -> DataFrame:
-    """The keys that no row has. A key with a null is in no table."""
-    kept = groups.dropna("any")
-    return kept.join(rows.select(*map(column, kept.columns)), kept.columns, "left_anti")
+    keys = groups.select(*(_read(groups, columns[name.lower()]).alias(name) for name in end.key))
+    if not end.key:
+        return keys.limit(1)
+    return keys.dropna("any").distinct().join(rows.select(*map(column, end.key)), list(end.key), "left_anti")
 
 
 def _between(plan: Plan, end: End) -> list[Table]:

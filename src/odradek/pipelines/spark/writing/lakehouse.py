@@ -10,12 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import LakehouseFormat
 from odradek.pipelines.planning.plan import EndMode
-from odradek.pipelines.spark.computing.frames import column, quoted, without_internal
+from odradek.pipelines.planning.splitting import is_of_current_groups
+from odradek.pipelines.spark.computing.frames import column, quoted
 from odradek.pipelines.spark.writing.batches import shown_names
+from odradek.pipelines.spark.writing.group_changes import lost_groups
 from odradek.pipelines.spark.writing.latest_rows import latest
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from odradek.pipelines.definition.model import LakehouseTarget, Pipeline
-    from odradek.pipelines.planning.plan import End, Plan
+    from odradek.pipelines.planning.plan import End, Flow, Plan
     from odradek.pipelines.spark.computing.batch_rows import RowsByName
     from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
@@ -32,6 +35,7 @@ RECENT_COMMITS = 20
 DELTA_APP, DELTA_VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
 DELTA_NOTE = "spark.databricks.delta.commitInfo.userMetadata"
 ICEBERG_PROPERTY = "spark.sql.iceberg.snapshot-property"
+IS_LOST = "__is_lost"  # marks the key of a group whose row is not written any more
 WRITER, BATCH = "odradek-writer", "odradek-batch"
 
 
@@ -87,7 +91,7 @@ def note_of(writer: str, batch: BatchNumber) -> str:
 
 
 def write_lakehouse(
-    plan: Plan, end: End, target: LakehouseTarget, tables: RowsByName, stamp: BatchNumber | None
+    plan: Plan, flow: Flow, end: End, target: LakehouseTarget, tables: RowsByName, stamp: BatchNumber | None
 ) -> None:
     frame = tables.of_end(end)
     table = table_of(frame.sparkSession, target, plan.pipeline)
@@ -99,20 +103,27 @@ def write_lakehouse(
         listed = ", ".join(map(quoted, names))
         writing.run(rows, f"INSERT INTO {table.sql_name} ({listed}) SELECT {listed} FROM {writing.view}")
         return
-    merged = without_internal(latest(frame, end.key, ()))
-    latest_rows = computed(merged.select(*map(column, names)))
-    table.create(latest_rows.schema, target.partition_by)
-    writing.run(latest_rows, upsert_merge(table.sql_name, writing.view, end.key, names))
+    rows = latest(frame, end.key, ()).select(*map(column, names))
+    table.create(rows.schema, target.partition_by)
+    lost = lost_groups(plan, flow, end, tables, frame, "") if is_of_current_groups(plan, end) else None
+    if lost is not None:
+        lost = lost.withColumn(IS_LOST, F.lit(True))
+        rows = rows.withColumn(IS_LOST, F.lit(False)).unionByName(lost, allowMissingColumns=True)
+    merge = upsert_merge(table.sql_name, writing.view, end.key, names, has_lost=lost is not None)
+    writing.run(computed(rows), merge)
 
 
-def upsert_merge(table: str, view: str, key: Sequence[str], names: Sequence[str]) -> str:
-    """The statement that merges rows. Keys are compared with `<=>`: null is a key like any other, as in a group."""
+def upsert_merge(table: str, view: str, key: Sequence[str], names: Sequence[str], *, has_lost: bool = False) -> str:
+    """The statement that merges rows. Keys are compared with `<=>`: null is a key like any other, as in a group. With
+    `has_lost`, rows may be keys to delete."""
     same = " AND ".join(f"kept.{quoted(name)} <=> arriving.{quoted(name)}" for name in key)
     assigned = ", ".join(f"kept.{quoted(name)} = arriving.{quoted(name)}" for name in names)
     values = ", ".join(f"arriving.{quoted(name)}" for name in names)
+    deleting = f"WHEN MATCHED AND arriving.{IS_LOST} THEN DELETE " if has_lost else ""
+    is_row = f" AND NOT arriving.{IS_LOST}" if has_lost else ""
     return (
-        f"MERGE INTO {table} AS kept USING {view} AS arriving ON {same} WHEN MATCHED THEN UPDATE SET {assigned} "
-        f"WHEN NOT MATCHED THEN INSERT ({', '.join(map(quoted, names))}) VALUES ({values})"
+        f"MERGE INTO {table} AS kept USING {view} AS arriving ON {same} {deleting}WHEN MATCHED THEN UPDATE SET "
+        f"{assigned} WHEN NOT MATCHED{is_row} THEN INSERT ({', '.join(map(quoted, names))}) VALUES ({values})"
     )
 
 

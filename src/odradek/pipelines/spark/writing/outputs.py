@@ -63,7 +63,7 @@ def outputs_of(
     number = 0 if stamp is None else BatchId(stamp.number, stamp.query)
     for end in flow.ends:
         if isinstance(end.target, LakehouseTarget):
-            write = functools.partial(write_lakehouse, plan, end, end.target, tables, stamp)
+            write = functools.partial(write_lakehouse, plan, flow, end, end.target, tables, stamp)
             found.append(Output(f"sink {end.name}", write, is_repeating=stamp is None))
         elif not isinstance(end.target, TopicTarget | TableTarget):
             write = functools.partial(write_rows, plan.pipeline, end, tables, number)

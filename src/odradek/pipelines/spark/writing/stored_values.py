@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.model import LakehouseTarget, TableTarget
+from odradek.pipelines.definition.model import FilesTarget, LakehouseTarget, TableTarget
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.planning.plan import Check, EndMode
-from odradek.pipelines.spark.computing.frames import INTERNAL, column, quoted
+from odradek.pipelines.spark.computing.frames import INTERNAL, column, quoted, visible_names
 from odradek.pipelines.spark.writing.databases import database_url, parsed_url
 from odradek.pipelines.sql.row_errors import expression_may_fail
 
@@ -144,13 +144,21 @@ def _has_maps(kind: T.DataType) -> bool:
     return isinstance(kind, T.MapType) or (isinstance(kind, T.ArrayType) and _has_maps(kind.elementType))
 
 
-def check_of_end(pipeline: Pipeline, end: End, schema: T.StructType) -> Check | None:
+def written_names(end: End, names: Sequence[str], *, shows_records: bool) -> list[str]:
+    """The columns that an end writes: those of the rows, and those of the record that its definition names."""
+    shown, spelled = visible_names(names, shows_records=shows_records), {each.lower(): each for each in names}
+    by_folder = end.target.partition_by if isinstance(end.target, FilesTarget | LakehouseTarget) else ()
+    named = [spelled[each.lower()] for each in (*end.key, *end.order_by, *by_folder)]
+    return list(dict.fromkeys((*shown, *named)))
+
+
+def check_of_end(pipeline: Pipeline, end: End, schema: T.StructType, *, shows_records: bool) -> Check | None:
     """The check of the rows in front of an end with these columns, if it is a table."""
-    if isinstance(end.target, LakehouseTarget):
-        return unstorable(end, schema, "")
-    if not isinstance(end.target, TableTarget):
+    if not isinstance(end.target, TableTarget | LakehouseTarget):
         return None
-    return unstorable(end, schema, dialect_of(pipeline, end.target))
+    database = dialect_of(pipeline, end.target) if isinstance(end.target, TableTarget) else ""
+    names = written_names(end, schema.names, shows_records=shows_records)
+    return unstorable(end, T.StructType([schema[name] for name in names]), database)
 
 
 def dialect_of(pipeline: Pipeline, target: TableTarget) -> str:
