@@ -16,6 +16,7 @@ from odradek.cli.framework.commands import group
         "graph": ("odradek.cli.pipeline.definitions:graph", "Draw the lineage of a pipeline."),
         "jars": ("odradek.cli.pipeline.definitions:jars", "Fetch the jars of Spark, for a machine without a registry."),
         "test": ("odradek.cli.pipeline.trial:test", "Test pipelines: given rows, expected rows, no broker."),
+        "dev": ("odradek.cli.pipeline.dev:dev", "Check, show and test a definition whenever a file changes."),
         "preview": ("odradek.cli.pipeline.trial:preview", "Show rows of a step from the last records of its topics."),
         "run": ("odradek.cli.pipeline.run:run", "Run a pipeline until Ctrl-C."),
         "start": ("odradek.cli.pipeline.started:start", "Start pipelines in the background."),

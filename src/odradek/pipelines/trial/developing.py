@@ -1,0 +1,156 @@
+"""What `pipeline dev` does after each change of a file, on one Spark session: it checks the definition, lets Spark
+analyse it, computes the rows of a step from the last records, and runs the tests of pipelines without state.
+
+Tests of pipelines with state wait for the batches of streaming queries, which takes longer than a developer does.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.model import TopicOrigin
+from odradek.pipelines.definition.places import ProblemList, Problems
+from odradek.pipelines.planning.rules import checked_plan
+from odradek.pipelines.spark.analysing.analysis import analysed
+from odradek.pipelines.spark.computing.frames import without_internal
+from odradek.pipelines.spark.computing.tables import Tables
+from odradek.pipelines.spark.functions import register_functions
+from odradek.pipelines.spark.previewing import checked_name, recent_start
+from odradek.pipelines.spark.query_frames import answer_of
+from odradek.pipelines.spark.reading.sources import read_once
+from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
+from odradek.pipelines.spark.writing.topics import check_topics
+from odradek.pipelines.trial.running import forget_modules, run_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from odradek.pipelines.definition.loading import Definition
+    from odradek.pipelines.definition.model import Source
+    from odradek.pipelines.definition.places import Problem
+    from odradek.pipelines.planning.plan import Plan
+    from odradek.pipelines.spark.small_reads import Answer
+    from odradek.pipelines.trial.model import CaseFile
+    from odradek.pipelines.trial.running import Result
+
+WATCHED = (".yml", ".yaml", ".py", ".sql", ".json", ".avsc", ".csv")
+POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What was found after a change."""
+
+    problems: tuple[Problem, ...]
+    seconds: float
+    is_sound: bool = False
+    answer: Answer | None = None  # the rows of the step
+    failure: str = ""  # why there are no rows
+    results: tuple[Result, ...] = ()
+    left_out: int = 0  # cases of a pipeline with state
+
+
+class Workbench:
+    """Tries a definition again and again; `define` reads it, and `read_cases` its tests."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        define: Callable[[], Definition],
+        read_cases: Callable[[], Sequence[CaseFile]] = tuple,
+        step: str | None = None,
+        records: int = 100,
+    ) -> None:
+        self._session, self._define, self._read_cases = session, define, read_cases
+        self._step, self._records = step, records
+
+    def round(self) -> Round:
+        began_at = time.perf_counter()
+        definition = self._define()
+        problems, plan = definition.problems, definition.plan
+        if not definition.is_sound or plan is None:
+            return Round(problems, time.perf_counter() - began_at)
+        try:
+            found = self._tried(plan, problems)
+        finally:
+            forget_modules(plan.pipeline.directory)
+        return replace(found, seconds=time.perf_counter() - began_at)
+
+    def _tried(self, plan: Plan, problems: tuple[Problem, ...]) -> Round:
+        found = Problems()
+        found.secrets |= plan.pipeline.all_secrets
+        analysed(self._session, plan, found, lambda source: read_once(self._session, source, plan.pipeline, _nowhere))
+        if found.errors:
+            return Round((*problems, *found), 0)
+        made = Round((*problems, *found), 0, is_sound=True)
+        if self._step is not None:
+            try:
+                made = replace(made, answer=recent_rows(self._session, plan, self._step, self._records))
+            except PipelineError as error:
+                made = replace(made, failure=plan.pipeline.without_secrets(str(error)))
+            except SPARK_ERRORS as error:
+                made = replace(made, failure=plan.pipeline.without_secrets(plain_message(error)))
+        return self._tested(plan, made)
+
+    def _tested(self, plan: Plan, made: Round) -> Round:
+        try:
+            files = self._read_cases()
+        except ProblemList as error:
+            return replace(made, problems=(*made.problems, *error.problems), is_sound=False)
+        if keeps_state(plan):
+            return replace(made, left_out=sum(len(each.cases) for each in files))
+        results = [result for each in files for result in run_file(self._session, each)]
+        return replace(made, results=tuple(results))
+
+
+def keeps_state(plan: Plan) -> bool:
+    return any(table.path.state for table in plan.tables.values())
+
+
+def recent_rows(session: SparkSession, plan: Plan, step: str, records: int) -> Answer:
+    """The rows of a source or step, computed once from the last records of each partition."""
+    name = checked_name(plan.pipeline, step)
+    needed, cluster = set(plan.upstream(name)), check_topics(plan.pipeline)
+
+    def recent(source: Source) -> Source:
+        if source.name not in needed or not isinstance(source.origin, TopicOrigin):
+            return source
+        start = recent_start(source.origin, plan.pipeline, cluster, records)
+        return replace(source, origin=replace(source.origin, start=start))
+
+    pipeline = replace(plan.pipeline, sources=tuple(map(recent, plan.pipeline.sources)))
+
+    def load(source: Source) -> DataFrame:
+        return read_once(session, source, pipeline, cluster.partitions_of)
+
+    register_functions(session, pipeline)
+    answer = answer_of(without_internal(Tables(session, checked_plan(pipeline, Problems()), load).rows(name)))
+    return replace(answer, rows=iter(list(answer.rows)))
+
+
+def _nowhere(topic: str, _origin: TopicOrigin) -> int:
+    raise PipelineError(f"the topic {topic} is not read to analyse a definition")
+
+
+def state_of_files(folder: Path) -> dict[str, int]:
+    """When the files of a definition were changed: those in its folder, and in the folders in it."""
+    files = [each for pattern in ("*", "*/*") for each in folder.glob(pattern) if each.suffix in WATCHED]
+    found = {}
+    for each in files:
+        try:
+            found[str(each)] = each.stat().st_mtime_ns
+        except FileNotFoundError:
+            continue  # an editor has replaced it
+    return found
+
+
+def await_change(folder: Path, before: dict[str, int], wait: Callable[[float], None] = time.sleep) -> dict[str, int]:
+    """Waits until a file changes, appears or disappears; returns the next state."""
+    while (found := state_of_files(folder)) == before:
+        wait(POLL_S)
+    return found
