@@ -112,7 +112,7 @@ cases:
       sinks: {out: [{id: 5, name: THREE}]}
       steps: {good: [{id: 5}]}
   an expectation stops it:
-    given: {readings: [{id: 1, pump: 1, pressure: 5000}]}
+    given: {readings: [{id: 1, pump: 1, at: "2026-01-01 12:00:00", pressure: 5000}]}
     expect: {error: "a row does not meet 'sane'"}
   wrong:
     given: {readings: [{id: 1, pump: 1, pressure: 5}], good: [{idd: 3}]}
