@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock
 
@@ -88,3 +89,15 @@ def test_any_other_failure_is_one() -> None:
     with pytest.raises(PipelineFailed, match="flow: disk full"):
         made.wait(lambda: False)
     assert count() == 1
+
+
+def test_all_flows_are_stopped_at_the_same_time() -> None:
+    """Each stop waits for the others: one after the other they would wait for ever."""
+    are_stopping = threading.Barrier(3)
+    made = running()
+    for name in ("a", "b", "c"):
+        query = MagicMock()
+        query.stop.side_effect = lambda: are_stopping.wait(30)
+        made.add(name, query)
+    made.stop()
+    assert not are_stopping.broken

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from pyspark.errors import PySparkException
@@ -115,10 +117,12 @@ class Running:
                 raise PipelineFailed(f"{flow}: {plain_message(cause)}") from cause
 
     def stop(self) -> None:
-        """Stops every flow; an unfinished batch is replayed by the next run."""
-        for query in self.queries.values():
-            try:
+        """Stops every flow, all at the same time; an unfinished batch is replayed by the next run."""
+
+        def stop(query: StreamingQuery) -> None:
+            with suppress(PySparkException):  # it did not stop in time; stopping the Spark session ends it
                 query.stop()
-            except PySparkException:
-                continue  # it did not stop in time; stopping the Spark session ends it
+
+        with ThreadPoolExecutor(max(1, len(self.queries))) as pool:
+            list(pool.map(stop, self.queries.values()))
         self._reports.turn(self.queries, is_last=True)
