@@ -39,9 +39,9 @@ def outline(sql: str, streams: str = "s t u") -> dict[str, list[str]]:
         (
             "select * from (select 1 from s)x join (select 2 from t union all select 3 from u) y on true",
             {
-                "step__1": ["select 1 from s"],
-                "step__2": ["select 2 from t", "select 3 from u"],
-                "step": ["select * from `q14____________`x join step__2 y on true"],
+                "step__x": ["select 1 from s"],
+                "step__y": ["select 2 from t", "select 3 from u"],
+                "step": ["select * from `q14____________`x join step__y y on true"],
             },
         ),
         (
@@ -74,7 +74,7 @@ def outline(sql: str, streams: str = "s t u") -> dict[str, list[str]]:
         ),
         (
             "select * from s join (values (1, 2)) v on true",
-            {"step__1 static": ["values (1, 2)"], "step": ["select * from s join step__1 v on true"]},
+            {"step__v static": ["values (1, 2)"], "step": ["select * from s join step__v v on true"]},
         ),
         ("select * except (a) from s", {"step": ["select * except (a) from s"]}),
         ("select s.* except (a), s.end from s", {"step": ["select s.* except (a), s.end from s"]}),

@@ -26,7 +26,7 @@ def facts_of(plan: Plan) -> Facts:
     upstream = {name for end in plan.ends for name in plan.upstream(end.input)}
     declared = [each for each in plan.tables.values() if not each.is_hidden]
     return Facts(
-        used=frozenset(plan.shown(name).lower() for name in upstream),
+        used=frozenset(plan.table(name).owner.name.lower() for name in upstream),
         called=named_in_sql(plan),
         built_in=frozenset(kinds()),
         streams=frozenset(each.name.lower() for each in declared if each.path.is_stream),

@@ -5,6 +5,7 @@ A declared step is a table, and so is each query that is cut out of its SQL. A s
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.sql.shapes import Groups, Refused, Rows
 
 CANNOT_COMPUTE = "cannot be computed"  # the check of a table whose expressions may fail for a row
+MADE_PART = re.compile(r"part\d+|groups|pairs|view|\d+")  # of a hidden name, which users did not write
 PASSES = "__passes"  # the column of groups that says whether HAVING keeps them
 LEFT, RIGHT = "l_", "r_"  # the prefixes of the columns of both sides of a join of streams in SQL
 
@@ -215,8 +217,10 @@ class Plan:
         return self.tables[name.lower()]
 
     def shown(self, name: str) -> str:
-        """The name that users know: that of the declaration that a table is part of."""
-        return self.table(name).owner.name
+        """The name that users know: that of a query in WITH or FROM, or of the declaration that a table is part of."""
+        table = self.table(name)
+        parts = table.name.removeprefix(table.owner.name).split("__") if table.is_hidden else []
+        return next((each for each in parts if each and not MADE_PART.fullmatch(each)), table.owner.name)
 
     def path(self, name: str) -> Path:
         return self.table(name).path

@@ -186,7 +186,7 @@ def _never_final(plan: Plan, end: End, path: Path) -> Refusal:
     elif path.can_change:
         key = ", or add key:, the columns of the groups" if _is_table(end) else ", or use mode: update"
         example += ", or write them to a table with key:" if isinstance(end.target, FilesTarget) else key
-    message = f"the groups of '{grouping.owner.name}' never become final for {end.described}, which {writes}"
+    message = f"the groups of '{plan.shown(grouping.name)}' never become final for {end.described}, which {writes}"
     return Refusal(Code.NEVER_FINAL, end, place_of(end, "mode"), message, example)
 
 

@@ -152,7 +152,7 @@ def _window_column(table: Table) -> tuple[str | None, Place]:
 def _lost(plan: Plan, path: Path) -> tuple[str, str]:
     """Why there is no event time, and what to write so that it is not lost."""
     table = plan.table(path.lost_by or "")
-    name = table.owner.name
+    name = plan.shown(table.name)
     through = "write the rows to a topic, and read that in another pipeline"
     match table.made_by:
         case KeyedState():

@@ -2,7 +2,7 @@
 
     with p as (select * from payments) select * from p join (select k from s union all select k from t) q using (k)
 
-becomes the blocks `step__p`, `step__1` of two parts, and `step`. Text keeps its positions: a query in FROM is replaced
+becomes the blocks `step__p`, `step__q` of two parts, and `step`. Text keeps its positions: a query in FROM is replaced
 by a quoted name of equal length, parentheses around a SELECT by blanks. A block without streams is left as it is.
 """
 
@@ -112,7 +112,7 @@ class _Blocks:
         own = dict(hidden)
         stand_ins = {}
         for first, last in _queries_in_from(tokens):
-            name = self._unused_name(str(len(self.blocks) + 1))
+            name = self._unused_name(_alias_behind(tokens, last) or str(len(self.blocks) + 1))
             self.add(name, tokens[first + 1 : last], hidden)
             span = (tokens[first].start, tokens[last].end)
             stand_in = f"q{span[0]}".ljust(span[1] - span[0] - 2, "_")
@@ -170,6 +170,12 @@ def _operands(tokens: Sequence[Token], unions: Sequence[int]) -> list[Sequence[T
     """The queries around UNION ALL."""
     first, *others = cut(tokens, unions)
     return [first, *(each[1:] for each in others)]  # without ALL
+
+
+def _alias_behind(tokens: Sequence[Token], last: int) -> str:
+    """The alias of a query in FROM, of which this is the last token."""
+    behind = [each for each in tokens[last + 1 : last + 3] if each.kind != "ALIAS"]
+    return behind[0].text if behind and behind[0].kind == "VAR" else ""
 
 
 def _queries_in_from(tokens: Sequence[Token]) -> list[tuple[int, int]]:
