@@ -159,7 +159,7 @@ def test_on_a_terminal_it_stays_in_place_and_ends_with_a_summary(
     if name == "watch":
         assert "large orders" in text
         assert "Ctrl-C" in text
-        assert text.index("\x1b[?1049h") < text.index("\x1b[?1049l") < text.index(f"0 records in {topic}")
+        assert text.index("\x1b[?1049h") < text.index("\x1b[?1049l") < text.index(f"all since the start: {topic} 0")
     else:
         assert "\r\x1b[K" in text
         assert f"sent to {topic}" in text
