@@ -104,9 +104,6 @@ def rank(value: Any) -> tuple[Any, ...]:
     return (1, json.dumps(value, separators=(",", ":")).encode() if isinstance(value, list) else value)
 
 
-Choice = "Callable[[Draft, str], End]"
-
-
 def draw_ends(draft: Draft) -> None:
     """An end of each table that nothing reads, and further ones."""
     plan = draft.plan()

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
     from tests.pipelines.generated.expressions import Values
 
-ALWAYS = Expression("true", (), lambda _: True)
-Make = "Callable[[Values], list[Values]]"
-
 
 def condition(draft: Draft, read: str) -> Expression | None:
     """A condition of WHERE, or none."""
@@ -28,8 +25,7 @@ def filtered(where: Expression | None, values: Values) -> bool:
 
 
 def select(draft: Draft, read: str) -> None:
-    columns, path = draft.columns[read], draft.path(read)
-    is_row, where = draft.is_row(read), condition(draft, read)
+    columns, is_row, where = draft.columns[read], draft.is_row(read), condition(draft, read)
     needed = set(ROW) if is_row else set(columns)
     dropped = [each for each in columns if each not in needed and draft.happens(5)]
     renamed = {name: new for name, new in (("at", "moment"), ("k", "name")) if can_rename(draft, read, name, new)}
@@ -57,7 +53,6 @@ def select(draft: Draft, read: str) -> None:
         unique = (renamed.get(unique[0], unique[0]), renamed.get(unique[1], unique[1]))
     declaration = {"sql": written_select(draft, selected, read, where)}
     draft.add(declaration, RowByRow(read, make), (*names, *(each.name for each in computed)), unique=unique)
-    assert path.is_stream
 
 
 def can_rename(draft: Draft, read: str, name: str, new: str) -> bool:
