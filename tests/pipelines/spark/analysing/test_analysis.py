@@ -95,6 +95,17 @@ def test_what_spark_refuses_is_reported_where_it_is_written(
     assert [each[: len(verdict)] for each in problems] == [verdict]
 
 
+def test_the_end_of_a_window_that_a_later_step_selects_is_event_time(spark: SparkSession) -> None:
+    steps = """
+        steps:
+          minutes: {sql: "select window(at, '1 hour') as w, count(*) as n from orders group by window(at, '1 hour')"}
+          flat: {sql: "select w.end as until, n from minutes"}
+          hours: {from: flat, aggregate: {most: max(n)}, window: {column: until, size: 1 hour}}
+        sinks: {hours: {from: hours, topic: hours}}
+    """
+    assert found(spark, steps)[1] == []
+
+
 STEPS = """
 from pyspark.sql import functions as F
 

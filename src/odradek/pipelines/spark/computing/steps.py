@@ -70,7 +70,8 @@ def frame_of(
             return united([inputs[each] for each in parts])
         case GroupSql(query):
             (stream,) = (each.table for each in query.tables)
-            return grouped(query, inputs, plan.path(stream).event_time, table.path.event_time)
+            end = table.path.event_time or table.path.window
+            return grouped(query, inputs, plan.path(stream).event_time, end)
         case PairSql(_, pairs):
             left, right = pairs.left.table, pairs.right.table
             sides = (plan.path(left).event_time, plan.path(right).event_time)

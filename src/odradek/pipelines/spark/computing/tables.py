@@ -15,9 +15,11 @@ from odradek.pipelines.spark.computing.frames import (
     INTERNAL,
     ORIGIN,
     ORIGIN_FIELDS,
+    event_times_of,
     quoted,
     shows_records,
     with_filter_barrier,
+    with_one_event_time,
     with_records_shown,
 )
 from odradek.pipelines.spark.computing.row_checks import Judged, judged
@@ -82,11 +84,21 @@ class Tables:
             with naming(table):
                 checked, counts = self.checked(name), self.observed(name)
                 frame = kept_rows(checked, observing(checked.frame.frame, counts, f"{OBSERVED} of {name}"))
+                frame = self._with_event_time(table, frame)
                 owner, watermark = table.owner, getattr(table.owner, "watermark", None)
                 if watermark is not None and frame.isStreaming and table.name == owner.name:
                     frame = with_filter_barrier(frame.withWatermark(quoted(watermark.column), watermark.delay.spark))
                 self._rows[name] = frame
         return self._rows[name]
+
+    def _with_event_time(self, table: Table, frame: DataFrame) -> DataFrame:
+        """The rows of a SELECT with the mark that Spark does not give to a field of a window: `w.end as until`."""
+        time = table.path.event_time
+        if not isinstance(table.made_by, RowSql) or time is None or not frame.isStreaming:
+            return frame
+        if time.lower() in {each.lower() for each in event_times_of(frame)}:
+            return frame
+        return with_one_event_time(frame, time, [self.rows(each) for each in table.inputs])
 
     def decoded(self, name: str) -> DataFrame:
         """The records of a topic, each parsed or with the reason why it was rejected."""
