@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.pipelines.spark.engines.settings import SHUFFLE_PARTITIONS
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from tests.pipelines.spark.engines.folder_stage import FolderStage
 
 if TYPE_CHECKING:
@@ -59,6 +61,10 @@ sinks:
   settled: {from: settled, topic: settled, value: [id, paid]}
 """,
 }
+UNIQUE = """
+steps: {unique: {from: orders, deduplicate: {key: [id], within: 1 minute}}}
+sinks: {unique: {from: unique, topic: unique, value: [id]}}
+"""
 
 
 def at(seconds: int) -> str:
@@ -122,4 +128,42 @@ def test_state_is_kept_between_batches(spark: SparkSession, tmp_path: Path, engi
     assert settled == Counter(
         {(1, 5): 2, (4, 6): 1, (2, None): 1, (3, None): 1} | ({(5, None): 1, (6, None): 1} if engine == "batch" else {})
     )
+    stage.close()
+
+
+def test_duplicates_are_found_in_any_partition(spark: SparkSession, tmp_path: Path) -> None:
+    """With several partitions, the batches of `within` are sorted, and Spark checks the query without the sort."""
+    before = spark.conf.get(SHUFFLE_PARTITIONS)
+    spark.conf.set(SHUFFLE_PARTITIONS, "3")
+    try:
+        stage, reports = run(spark, tmp_path, UNIQUE, "standard")
+    finally:
+        spark.conf.set(SHUFFLE_PARTITIONS, before)
+    assert Counter(each["id"] for each in stage.records("unique")) == dict.fromkeys(range(1, 7), 1)
+    assert sum((Counter(each.written) for each in reports), Counter()) == {"unique": 6}
+
+
+PYTHON = """
+def large(rows):
+    return rows.where("n > 2")
+"""
+
+
+def test_rows_that_must_not_be_there_stop_the_pipeline(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text(PYTHON)
+    stage = staged(
+        spark,
+        tmp_path,
+        """
+steps:
+  large: {from: orders, python: "code:large", schema: "id BIGINT, k STRING, n BIGINT, at TIMESTAMP"}
+  few: {sql: "select id from large", expect: {early: {check: id < 4, otherwise: fail}}}
+sinks: {few: {from: few, topic: few}, stored: {from: few, table: stored}}
+""",
+        "standard",
+    )
+    with pytest.raises(PipelineError, match="step 'few': a row does not meet 'early', which stops the pipeline"):
+        stage.run()
+    assert stage.records("few") == [{"id": 1}, {"id": 2}]
+    assert stage.rows("stored") == [(1,), (2,)]
     stage.close()

@@ -24,6 +24,7 @@ from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, counts_state_rows, query_settings
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.reading.sources import read_once, read_stream, source_at
+from odradek.pipelines.spark.sessions.private_names import LOG
 from odradek.pipelines.spark.writing.delivery import transactions_of
 from odradek.pipelines.spark.writing.kafka_records import streamed_to_topics
 from odradek.pipelines.spark.writing.outputs import WrittenOutputs, outputs_of, write_outputs
@@ -138,9 +139,13 @@ class StandardEngine:
 
     def _program_of(self, flow: Flow, frame: DataFrame) -> RowProgram | None:
         """The program of a flow that is computed row by row; None if it is computed as frames."""
-        with suppress(NotCompilable):
-            return row_program(self._plan, flow, frame) if flow.is_row_program else None
-        return None
+        if not flow.is_row_program:
+            return None
+        try:
+            return row_program(self._plan, flow, frame)
+        except NotCompilable as error:
+            LOG.warning("flow %s is computed as frames, which takes longer: %s", flow.name, error)
+            return None
 
     def _fan_out(self, flow: Flow) -> Callable[[DataFrame, BatchNumber], None]:
         fan_out = FanOut(self._plan, flow, self._load_static)
