@@ -150,13 +150,13 @@ def large(rows):
 
 
 def test_rows_that_must_not_be_there_stop_the_pipeline(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "code.py").write_text(PYTHON)
+    (tmp_path / "filters.py").write_text(PYTHON)
     stage = staged(
         spark,
         tmp_path,
         """
 steps:
-  large: {from: orders, python: "code:large", schema: "id BIGINT, k STRING, n BIGINT, at TIMESTAMP"}
+  large: {from: orders, python: "filters:large", schema: "id BIGINT, k STRING, n BIGINT, at TIMESTAMP"}
   few: {sql: "select id from large", expect: {early: {check: id < 4, otherwise: fail}}}
 sinks: {few: {from: few, topic: few}, stored: {from: few, table: stored}}
 """,
