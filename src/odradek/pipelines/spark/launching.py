@@ -16,11 +16,14 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from odradek.pipelines.definition.loading import Way, way
+from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.checkpoints import Checkpoints, checkpoint_folder
 from odradek.pipelines.operating.events import runs
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW
 from odradek.pipelines.planning.rules import plan_again
+from odradek.pipelines.spark.analysing.analysis import analysed
 from odradek.pipelines.spark.continuing import accept, continuing
 from odradek.pipelines.spark.engines import batch_planned, realtime_planned, standard_planned
 from odradek.pipelines.spark.engines.batch import run_batch
@@ -30,7 +33,7 @@ from odradek.pipelines.spark.engines.realtime_tasks import local_threads
 from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
 from odradek.pipelines.spark.function_steps import with_analysed_functions
 from odradek.pipelines.spark.lakehouse_settings import lakehouse_settings
-from odradek.pipelines.spark.reading.sources import source_at
+from odradek.pipelines.spark.reading.sources import read_once, source_at
 from odradek.pipelines.spark.sessions.failures import PipelineError, SparkProcessEnded, plain_message
 from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.sessions.session import start_session
@@ -52,6 +55,12 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.writing.topics import Cluster
 
 POLL_INTERVAL_S = 0.2
+
+
+class DefinitionRefused(PipelineError):
+    """Spark refuses steps of the definition; `odradek pipeline validate --spark` says the same."""
+
+    healing = Healing.NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +91,7 @@ def run_pipeline(
     run = run_of_way(pipeline, cluster)
     if pipeline.engine is Engine.BATCH:
         with session_of(pipeline, callbacks.say) as session, cancelled_when(is_stopped, session, pipeline):
+            run.analyse(session)
             callbacks.report(run.once(session, options.span))
         return
     threaded = pipeline if has_master(pipeline) else dataclasses.replace(pipeline, master=f"local[{run.threads}]")
@@ -113,6 +123,7 @@ def run_streams(
 ) -> None:  # fmt: skip
     pipeline = run.pipeline
     callbacks.say("Spark is ready, starting the flows")
+    run.analyse(session)
     running = run.start(session, starts, callbacks, until_caught_up=options.until_caught_up)
     try:
         callbacks.say(f"{pipeline.name} runs: {', '.join(running.queries)}")
@@ -242,6 +253,9 @@ class Run(Protocol):
     def threads(self) -> int:
         """The threads of a local Spark that the run needs."""
 
+    def analyse(self, session: SparkSession) -> None:
+        """Raises `DefinitionRefused` with what Spark refuses, before anything is read or created."""
+
     def once(self, session: SparkSession, span: Range | None) -> BatchReport:
         """Runs the batch engine."""
 
@@ -263,6 +277,12 @@ class PlannedRun:
     def threads(self) -> int:
         is_realtime = self.pipeline.engine is Engine.REALTIME
         return local_threads(self.pipeline, self.cluster) if is_realtime else standard_planned.threads_for(self.plan)
+
+    def analyse(self, session: SparkSession) -> None:
+        problems, partitions = Problems(), self.cluster.partitions_of
+        analysed(session, self.plan, problems, lambda each: read_once(session, each, self.pipeline, partitions))
+        if problems.errors:
+            raise DefinitionRefused("\n".join(map(str, problems.errors)))
 
     def once(self, session: SparkSession, span: Range | None) -> BatchReport:
         return batch_planned.run_batch(session, self.plan, self.cluster, span)
@@ -290,6 +310,9 @@ class OldRun:
     def threads(self) -> int:
         is_realtime = self.pipeline.engine is Engine.REALTIME
         return local_threads(self.pipeline, self.cluster) if is_realtime else threads_for(self.pipeline)
+
+    def analyse(self, _session: SparkSession) -> None:
+        """The engine analyses Python steps when it starts."""
 
     def once(self, session: SparkSession, span: Range | None) -> BatchReport:
         return run_batch(session, self.pipeline, self.cluster, span)

@@ -133,7 +133,7 @@ def test_state_is_kept_between_batches(spark: SparkSession, tmp_path: Path, engi
 
 def test_duplicates_are_found_in_any_partition(spark: SparkSession, tmp_path: Path) -> None:
     """With several partitions, the batches of `within` are sorted, and Spark checks the query without the sort."""
-    before = spark.conf.get(SHUFFLE_PARTITIONS)
+    before = spark.conf.get(SHUFFLE_PARTITIONS) or "1"
     spark.conf.set(SHUFFLE_PARTITIONS, "3")
     try:
         stage, reports = run(spark, tmp_path, UNIQUE, "standard")
