@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from odradek.admin.broker_requests import BrokerRequests, DescribedCluster, KnownBroker, describe_resources
 from odradek.admin.errors import AnswerTimeout, NotAuthorized, check
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

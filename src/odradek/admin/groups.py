@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.broker_requests import (
@@ -28,6 +28,7 @@ from odradek.admin.errors import (
 from odradek.admin.offsets import LATEST, Key, list_offsets
 from odradek.admin.records.fetched_batches import NO_TIMESTAMP, FetchedRecord, UnreadableBatch
 from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure, did_you_mean
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage

@@ -11,13 +11,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from confluent_kafka import KafkaException, Producer
 
 from odradek.admin.records.record_fetcher import FetchSettings
 from odradek.admin.records.record_reader import PartitionRange, RecordReader
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.pipelines.letters import ledger as ledgers
 from odradek.pipelines.letters.ledger import Ledger

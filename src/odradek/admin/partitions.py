@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.broker_requests import (
@@ -24,6 +24,7 @@ from odradek.admin.broker_requests import (
 )
 from odradek.admin.errors import NoSuchTopic, check, error_text
 from odradek.admin.settings import Kind, alter_request, changes_to
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.protocol.errors import ErrorCode

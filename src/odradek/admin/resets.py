@@ -4,7 +4,7 @@ their input to a `Goal`; the results are those of `kafka-consumer-groups --reset
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import IO, TYPE_CHECKING
 
 from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, KnownBroker, by_topic, in_parts
@@ -12,6 +12,7 @@ from odradek.admin.cluster import Cluster, chosen_partitions, without_leader
 from odradek.admin.errors import NoSuchGroup, check
 from odradek.admin.groups import read_committed_offsets, read_group
 from odradek.admin.offsets import EARLIEST, LATEST, Key, first_at, list_offsets
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, count_text
 from odradek.protocol.messages.offset_commit import (

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import enum
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from odradek.admin.broker_requests import BrokerRequests, KnownBroker
 from odradek.admin.errors import check
 from odradek.admin.wire import TIMEOUT_S, Versions
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure, did_you_mean
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

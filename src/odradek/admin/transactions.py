@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odradek.admin.broker_requests import (
@@ -16,6 +15,7 @@ from odradek.admin.broker_requests import (
     retry_while_loading,
 )
 from odradek.admin.errors import broker_failure, check
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,

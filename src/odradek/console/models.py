@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from odradek.conventions.dataclass import dataclass
 from odradek.examples.live_view.definition import Episodes, Latency, Readings, States
 from odradek.examples.live_view.entity_states import StateMeter
 from odradek.examples.live_view.latencies import LatencyMeter

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import urlsplit
 
 from odradek.console.records.masking import DecodeAndMask
 from odradek.conventions.addresses import is_loopback
+from odradek.conventions.dataclass import dataclass
 
 DEFAULT_PORT = 8484
 EVERY_ADDRESS = ("0.0.0.0", "::", "")

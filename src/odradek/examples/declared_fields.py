@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.fields import Fields, text_of
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, describe
 from odradek.pipelines.definition.vocabulary import parse_duration

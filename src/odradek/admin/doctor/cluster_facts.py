@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from odradek.admin.broker_metrics import metrics_of, serves_metrics
@@ -26,6 +26,7 @@ from odradek.admin.log_directories import Disks, read_disks
 from odradek.admin.offsets import LATEST, Key, offsets_request, read_offsets_of
 from odradek.admin.transactions import OpenTransaction, open_transactions_in, read_producers, without_known
 from odradek.conventions.addresses import is_loopback, split_addresses
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

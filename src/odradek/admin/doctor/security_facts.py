@@ -11,7 +11,7 @@ import socket
 import ssl
 import stat
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from odradek.admin.settings import Kind, read_settings
 from odradek.admin.users import read_users
 from odradek.admin.wire import KeptConnections, SecuredAddress
 from odradek.conventions.addresses import is_loopback
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.properties_file import read_properties_file
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse

@@ -7,10 +7,10 @@ be read is named and skipped, and costs no more than the limit of decompressed b
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.conventions.dataclass import dataclass
 from odradek.protocol.batch import CURRENT_MAGIC, HEADER_SIZE_BYTES, BatchHeader, has_valid_checksum, read_batch_header
 from odradek.protocol.compression import DecompressedTooLarge
 from odradek.protocol.control_records import ControlRecordType, read_end_transaction_marker

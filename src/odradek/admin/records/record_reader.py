@@ -4,11 +4,11 @@ read, batch by batch, without a group."""
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.admin.errors import NotAuthorized
 from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import offset_range_text
 

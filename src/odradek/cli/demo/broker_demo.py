@@ -14,7 +14,6 @@ import threading
 import time
 import uuid
 from collections import deque
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -37,6 +36,7 @@ from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option, option
 from odradek.cli.framework.output import LiveLines, faint, one_line, print_result
 from odradek.cli.framework.parameter_types import POSITIVE
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text, duration_text, percentiles
 from odradek.examples.folders import find_example

@@ -6,12 +6,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaError, Message, TopicPartition
 
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:

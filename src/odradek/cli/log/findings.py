@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 from array import array
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.log.leader_epochs import LeaderEpochs, decode_leader_epochs
 from odradek.log.producer_snapshot import decode_snapshot
 from odradek.protocol.malformed import MalformedMessage

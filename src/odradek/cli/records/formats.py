@@ -12,11 +12,12 @@ import json
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from odradek.admin.records.fetched_batches import FetchedRecord, values_of
 from odradek.cli.framework.parameter_types import readable
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, iso_text, parse_time_ms
 from odradek.record_text import text_fields
 

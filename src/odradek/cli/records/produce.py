@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -19,6 +18,7 @@ from odradek.cli.framework.options import flag, option, option_names, repeatable
 from odradek.cli.framework.output import note, print_json, progress_bar, say
 from odradek.cli.framework.parameter_types import BYTES, HEADER, PARTITION, WRITTEN_TIME_MS
 from odradek.cli.records.formats import FormatError, InputError, InputRecord, LineReader, line_reader
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 

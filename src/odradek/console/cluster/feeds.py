@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.console.cluster.connection import trouble_of
@@ -20,6 +20,7 @@ from odradek.console.cluster.records import (
     split_range,
 )
 from odradek.console.records.record import NewestRecords, cut_to_row, in_page_order, incomplete_line, json_line
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 

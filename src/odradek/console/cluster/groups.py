@@ -5,7 +5,7 @@ A group may have committed offsets in all partitions of a cluster: objects are m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,6 +27,7 @@ from odradek.admin.groups import (
 )
 from odradek.admin.offsets import LATEST, read_offsets_of
 from odradek.admin.resets import Goal, Move, choose_partitions, committed_offsets, plan_moves
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:

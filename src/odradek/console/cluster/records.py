@@ -5,7 +5,7 @@ that a form writes, or copies from another topic.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaException
@@ -16,6 +16,7 @@ from odradek.admin.offsets import LATEST
 from odradek.admin.records.record_fetcher import FetchSettings
 from odradek.admin.records.record_reader import PartitionRange, RecordReader, Start, find_ranges
 from odradek.console.records.record import Record, RecordPage
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 

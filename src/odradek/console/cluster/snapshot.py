@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import nsmallest
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -19,6 +19,7 @@ from odradek.admin.broker_metrics import metrics_of, serves_metrics
 from odradek.admin.broker_requests import KnownBroker
 from odradek.admin.cluster_state import ClusterState
 from odradek.admin.errors import NotAuthorized
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ import hmac
 import secrets
 import time
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -31,6 +30,7 @@ from odradek.console.context import STREAMS_OF_SESSION, Console
 from odradek.console.login.attempts import LoginAttempts
 from odradek.console.login.oidc import OidcProvider, PendingLogins, TokenRenewals
 from odradek.console.settings import OidcLogin
+from odradek.conventions.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

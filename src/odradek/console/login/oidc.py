@@ -19,13 +19,14 @@ import time
 import urllib.error
 import urllib.request
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from odradek.console.cluster import connection as identity
 from odradek.console.login.attempts import network_of
 from odradek.conventions.addresses import is_loopback
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.web_requests import open_without_redirects
 from odradek.security.sasl.json_web_tokens import (
     InvalidToken,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from odradek.admin import acls, quotas, users
@@ -19,6 +18,7 @@ from odradek.admin.acls import (
 from odradek.console.pages.requests import Form, PageRequest, Routes
 from odradek.console.views import access as views
 from odradek.console.views.figures import FormError
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.security.acls.bindings import WILDCARD, AclBinding, PatternType, Permission

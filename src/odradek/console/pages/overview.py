@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.admin.cluster_state import read_state
@@ -14,6 +13,7 @@ from odradek.console.pages.requests import Form, PageRequest, Routes, stream_sam
 from odradek.console.views.figures import parse_number
 from odradek.console.views.overview import CHARTS, MEASURED_CHARTS, broker_rows, overview, used_percent
 from odradek.console.views.pipelines import pipeline_rows
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, count_text
 from odradek.pipelines.operating.status_record import TOPIC as STATUS_TOPIC

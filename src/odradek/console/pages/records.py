@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
@@ -41,6 +40,7 @@ from odradek.console.views.records import (
     row,
 )
 from odradek.console.web.rendering import event
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, count_text, parse_time_ms
 

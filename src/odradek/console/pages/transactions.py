@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from odradek.admin import transactions
 from odradek.console.pages.requests import PageRequest, Routes
 from odradek.console.views.figures import has_words
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import contextlib
 import io
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ from odradek.console.records.json_path import (
     take_step,
     write_json,
 )
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.letters.letter import REASON_HEADER
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from odradek.console.records.json_path import (
@@ -21,6 +21,7 @@ from odradek.console.records.json_path import (
     parse_json,
     parse_path,
 )
+from odradek.conventions.dataclass import dataclass
 from odradek.record_text import text_fields
 
 if TYPE_CHECKING:

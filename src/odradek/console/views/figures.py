@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import count_text, iso_text
 
 if TYPE_CHECKING:

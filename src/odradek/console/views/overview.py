@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.console.views.figures import DASH, age, number, rate, size
 from odradek.console.views.topics import TopicRow, topic_rows
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:

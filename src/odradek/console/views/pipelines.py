@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.console.views.figures import DASH, age, compact, moment, number, rate, size, sparkline
 from odradek.console.views.overview import Chart, Tile
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import count_text
 from odradek.pipelines.definition.layout import lay_out, place_columns, shortened
 from odradek.pipelines.operating.status import State

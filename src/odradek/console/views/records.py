@@ -7,13 +7,13 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlencode
 
 from odradek.console.records.json_path import NOT_JSON, indent_json, parse_json
 from odradek.console.records.record import CHARACTER_BYTES, KEY_CHARACTERS, ROW_CHARACTERS
 from odradek.console.views.figures import moment
+from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:

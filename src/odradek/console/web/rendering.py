@@ -10,7 +10,6 @@ import hashlib
 import hmac
 import json
 import secrets
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, urlencode
@@ -21,6 +20,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from odradek.console.views import figures
 from odradek.console.views.records import json_parts, visible
+from odradek.conventions.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

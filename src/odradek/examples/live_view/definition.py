@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
+
+from odradek.conventions.dataclass import dataclass
 
 
 class Side(StrEnum):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from odradek.conventions.dataclass import dataclass
 from odradek.examples.live_view.definition import Figures, Side, Topics
 from odradek.examples.live_view.drawing_panels import FAINT, FRAME_LINES, draw_panel, framed, size_of
 from odradek.examples.live_view.layout import allocate

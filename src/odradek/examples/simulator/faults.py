@@ -6,9 +6,9 @@ A fault is a function of time: its effect can be computed for any time, includin
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from odradek.conventions.dataclass import dataclass
 from odradek.examples.simulator.model import Change, Effect, FaultKind, Faults
 
 if TYPE_CHECKING:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from odradek.conventions.dataclass import dataclass
 
 if TYPE_CHECKING:
     from odradek.examples.declared_fields import Span

@@ -6,10 +6,10 @@ give the same records.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.examples.simulator.entity import Entity
 from odradek.examples.simulator.flaws import draw_flaw, spoil
 

@@ -10,11 +10,12 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaException
 
+from odradek.conventions.dataclass import dataclass
 from odradek.examples.simulator.pace import Pace
 
 if TYPE_CHECKING:

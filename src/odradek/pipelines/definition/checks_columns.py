@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct, types_in
 from odradek.pipelines.definition.columns import expression_type, lookup, record_columns, shared_names
 from odradek.pipelines.definition.model import (

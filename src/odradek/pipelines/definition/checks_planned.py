@@ -5,9 +5,9 @@ They need no SQL: what the plan has read of it comes as `Facts`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.column_types import Array, Decimal, Map, Primitive, Struct, types_in
 from odradek.pipelines.definition.model import (
     RECORD_COLUMNS,

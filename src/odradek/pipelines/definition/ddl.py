@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NoReturn
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Decimal, Map, Primitive, Struct
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.yaml_text import line_and_column

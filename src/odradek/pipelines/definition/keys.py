@@ -6,10 +6,11 @@ of it. `parsing` adds what one key says about another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.vocabulary import (
     Delivery,
     Encoding,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import (
     Changes,

@@ -6,10 +6,11 @@ Definitions in YAML and in Python both end in `assembled`.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.decorators import Pipeline as PythonPipeline
 from odradek.pipelines.definition.including import with_includes, with_relative_paths
 from odradek.pipelines.definition.nodes import MappingNode

@@ -7,10 +7,11 @@ namespace: their names are the tables of SQL. The model itself validates nothing
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Primitive, Struct, columns_ddl
 from odradek.pipelines.definition.places import NOWHERE, Place
 from odradek.pipelines.definition.secrets import hidden, secret_values

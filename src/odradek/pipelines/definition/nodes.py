@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from odradek.conventions.dataclass import dataclass
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Place

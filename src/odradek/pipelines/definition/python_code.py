@@ -9,11 +9,11 @@ import ast
 import importlib.util
 import sys
 import traceback
-from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.model import PythonTarget
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.operations import KeyedState, PythonFunction

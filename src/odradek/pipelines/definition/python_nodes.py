@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 import datetime
 import functools
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar
 from odradek.pipelines.definition.places import Place, Segment
 

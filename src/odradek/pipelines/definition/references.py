@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.places import NOWHERE, Place
 
 

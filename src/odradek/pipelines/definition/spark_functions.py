@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.column_types import Array, ColumnType, Decimal, Map, Primitive, Struct
 from odradek.pipelines.definition.ddl import parse_ddl
 from odradek.pipelines.definition.type_letters import (

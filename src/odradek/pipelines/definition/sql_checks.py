@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.column_types import Primitive, Struct
 from odradek.pipelines.definition.spark_functions import Answer, operate
 from odradek.pipelines.definition.sql_calls import wrong_calls

@@ -5,9 +5,9 @@ Conservative: for constructs that it does not handle the result is "unknown", ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.spark_functions import Functions
 from odradek.pipelines.definition.sql_scope import Scope
 from odradek.pipelines.definition.sql_text import place_in

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.spark_functions import AGGREGATE
 from odradek.pipelines.definition.sql_findings import Finding
 from odradek.pipelines.definition.sql_text import place_in

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.nearest import nearest
 
 if TYPE_CHECKING:

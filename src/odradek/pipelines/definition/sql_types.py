@@ -6,9 +6,10 @@ Conservative: what is not known to be refused by Spark is not reported, and what
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.built_types import built_type, declared_type, literal_type
 from odradek.pipelines.definition.column_types import Array, ColumnType, Map, Primitive, Struct
 from odradek.pipelines.definition.spark_functions import Answer, Functions, operate

@@ -9,9 +9,10 @@ with checkpoints: a change of them is a new version, and a checkpoint of another
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.columns import known_columns, lookup
 from odradek.pipelines.definition.model import (
     FileOrigin,

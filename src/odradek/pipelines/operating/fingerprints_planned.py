@@ -8,9 +8,10 @@ with checkpoints. Those of another version are refused: `odradek pipeline reset`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.model import FilesTarget, Source, TableTarget, TopicOrigin
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, KeyedState, StreamJoin
 from odradek.pipelines.definition.vocabulary import Engine

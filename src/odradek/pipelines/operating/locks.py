@@ -14,9 +14,9 @@ import threading
 import time
 import uuid
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.operating.processes import ProcessMark, own_mark
 
 if TYPE_CHECKING:

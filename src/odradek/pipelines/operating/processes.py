@@ -6,9 +6,10 @@ import functools
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from odradek.conventions.dataclass import dataclass
 
 if TYPE_CHECKING:
     import signal

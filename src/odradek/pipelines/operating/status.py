@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
+
+from odradek.conventions.dataclass import dataclass
 
 Offsets = dict[str, dict[str, int]]  # by topic and partition
 

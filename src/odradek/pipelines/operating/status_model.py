@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.operating.status import ExpectationStatus, FlowStatus, PipelineStatus, State
 
 if TYPE_CHECKING:

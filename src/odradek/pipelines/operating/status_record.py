@@ -7,11 +7,12 @@ size: what exceeds a limit is left out. Any client can write to a topic, so that
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, is_dataclass, replace
 from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.operating.status import ENDED, PipelineStatus
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.operating.attempts import STOP_TIMEOUT_S, Attempt
 from odradek.pipelines.operating.backoff import Backoff, Healing
 from odradek.pipelines.operating.figures import duration_text

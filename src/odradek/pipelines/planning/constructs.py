@@ -6,10 +6,10 @@ The rules refuse what has not what it needs; the generator of definitions draws 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.model import Source, TableTarget, TopicTarget
 from odradek.pipelines.definition.operations import (
     Aggregation,

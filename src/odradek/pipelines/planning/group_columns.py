@@ -7,10 +7,11 @@ part of a query; the functions of this file derive the description of a result f
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.planning.queries import children, is_aggregate, window_calls
 from odradek.pipelines.planning.window_parts import (
     called_window_part,

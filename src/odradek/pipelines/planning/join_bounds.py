@@ -11,9 +11,10 @@ Spark removes the rows of a side by their event time, the column that its waterm
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.planning.queries import JoinType, terms_of
 from odradek.pipelines.planning.time_columns import Time
 

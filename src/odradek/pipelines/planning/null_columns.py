@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.sql_written import excepted_columns
 from odradek.pipelines.planning.null_guards import compared_sides, plain_columns
 from odradek.pipelines.planning.queries import is_window_time, terms_of

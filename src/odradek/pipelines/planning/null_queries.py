@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.sql_written import is_star, name_of
 from odradek.pipelines.planning.group_columns import group_expressions
 from odradek.pipelines.planning.grouping_sets import grouped_expressions, partial_expressions

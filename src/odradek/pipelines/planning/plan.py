@@ -6,10 +6,11 @@ A declared step is a table, and so is each query that is cut out of its SQL. A s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.model import Source, Step, place_of
 from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.places import NOWHERE, Place

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.planning.queries import JoinType, has_aggregates, is_negated, join_type, own_queries
 from odradek.pipelines.planning.query_walk import Reading, Walk
 

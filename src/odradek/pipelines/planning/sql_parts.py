@@ -7,7 +7,8 @@ change with the release of a parser. A change of these rules needs a new version
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from odradek.conventions.dataclass import dataclass
 
 TOKEN = re.compile(
     r"""(?P<skipped>\s+|--[^\n]*|/\*.*?\*/)

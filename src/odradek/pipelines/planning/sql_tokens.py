@@ -7,9 +7,10 @@ are not tokens. A character that starts no known token is a token of the kind `U
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
+
+from odradek.conventions.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

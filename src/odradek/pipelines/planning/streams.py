@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.columns import known_columns, lookup
 from odradek.pipelines.definition.known_functions import known_functions
 from odradek.pipelines.definition.operations import Aggregation, KeyedState, StreamJoin

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
+
+from odradek.conventions.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

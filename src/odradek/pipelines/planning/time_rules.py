@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.model import Step
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, KeyedState, PythonFunction, StreamJoin
 from odradek.pipelines.definition.vocabulary import StreamJoinKind

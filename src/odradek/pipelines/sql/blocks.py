@@ -8,9 +8,9 @@ by a quoted name of equal length, parentheses around a SELECT by blanks. A block
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.sql.text import (
     Span,
     SqlError,

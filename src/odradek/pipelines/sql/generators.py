@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.column_types import Map
 from odradek.pipelines.sql.functions import Kind, kind_of
 from odradek.pipelines.sql.results import certain_type

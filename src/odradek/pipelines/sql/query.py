@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.sql.blocks import Part
 from odradek.pipelines.sql.columns import Columns
 from odradek.pipelines.sql.functions import Kind, kind_of

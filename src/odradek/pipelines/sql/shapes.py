@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.sql.functions import Kind, kind_of
 from odradek.pipelines.sql.generators import has_plain_generators
 from odradek.pipelines.sql.joins import Pairs, pairs_of

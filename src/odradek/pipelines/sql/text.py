@@ -8,9 +8,9 @@ from __future__ import annotations
 import functools
 import importlib
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.nearest import nearest
 
 if TYPE_CHECKING:

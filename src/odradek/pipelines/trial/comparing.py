@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.vocabulary import parse_moment
 from odradek.pipelines.trial.model import Outlet
 

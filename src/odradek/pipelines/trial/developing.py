@@ -7,9 +7,10 @@ Tests of pipelines with state wait for the batches of streaming queries, which t
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.places import ProblemList, Problems
 from odradek.pipelines.planning.rules import checked_plan

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import io
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.avro_types import HEADER_BYTES, MAGIC, DeclaredSchemas
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.nearest import suggestion

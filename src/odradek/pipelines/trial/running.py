@@ -6,10 +6,10 @@ import sys
 import tempfile
 import time
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.places import ProblemList
 from odradek.pipelines.letters.letter import PIPELINE_HEADER, REASON_HEADER, SOURCE_HEADER, STEP_HEADER, TOPIC_HEADER
 from odradek.pipelines.spark.rehearsal.results import text_of
