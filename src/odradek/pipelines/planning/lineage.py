@@ -18,7 +18,7 @@ def lineage_of(plan: Plan) -> list[LineageNode]:
     for table in plan.tables.values():
         if not isinstance(table.owner, View):
             inputs = read.setdefault(table.owner.name, {})
-            inputs.update(dict.fromkeys(map(plan.shown, table.inputs)))
+            inputs.update(dict.fromkeys(plan.table(each).owner.name for each in table.inputs))
     return nodes_of(
         plan.pipeline, {name: tuple(each for each in inputs if each != name) for name, inputs in read.items()}
     )
