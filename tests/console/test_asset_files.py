@@ -59,7 +59,7 @@ def test_a_page_has_one_stylesheet(visitor: Visitor, path: str) -> None:
 
 def test_a_stylesheet_has_the_rules_of_its_parts() -> None:
     assets = read_assets()
-    for rule in (b".side-foot", b".uplot", b".pump-mark"):
+    for rule in (b".side-foot", b".uplot", b".entity-mark"):
         assert rule in assets["console.css"].body
     for rule in (b".side-foot", b".verdict"):
         assert rule in assets["access.css"].body

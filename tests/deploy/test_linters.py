@@ -13,6 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+import odradek
 from tests.deploy.deploy_files import (
     BASE,
     COMPOSE,
@@ -90,11 +91,9 @@ def image_of_compose() -> str:
 
 
 def test_images_have_the_version_of_the_package() -> None:
-    version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-    assert version is not None
-    assert image_of_compose() == f"odradek:{version[1]}"
-    assert f"newTag: {version[1]}\n" in (BASE / "kustomization.yaml").read_text()
-    assert f"odradek:{version[1]} " in DOCKERFILE.read_text()
+    assert image_of_compose() == f"odradek:{odradek.__version__}"
+    assert f"newTag: {odradek.__version__}\n" in (BASE / "kustomization.yaml").read_text()
+    assert f"odradek:{odradek.__version__} " in DOCKERFILE.read_text()
 
 
 def test_the_image_has_no_root_and_stops_by_sigterm() -> None:

@@ -26,6 +26,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import odradek
 from tests.deploy.deploy_files import ROOT
 
 if TYPE_CHECKING:
@@ -130,10 +131,10 @@ def test_the_metadata_of_the_wheel(wheel: Path) -> None:
         metadata = HeaderParser().parsestr(archive.read(name).decode())
         points = archive.read(name.replace("METADATA", "entry_points.txt")).decode()
         assert name.replace("METADATA", "licenses/LICENSE") in archive.namelist()
-    assert metadata["Name"] == "odradek"
+    assert (metadata["Name"], metadata["Version"]) == ("odradek", odradek.__version__)
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
-    extras = {"cluster", "console", "pipelines", "postgresql", "security"}
+    extras = {"cluster", "console", "pipelines", "postgresql", "security", "sql"}
     assert set(metadata.get_all("Provides-Extra") or ()) == extras
     assert "odradek = odradek.__main__:main" in points
     assert "odradek = odradek.testing.plugin" in points

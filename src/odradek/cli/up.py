@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 STOP_TIMEOUT_S = attempts.STOP_TIMEOUT_S + 15.0  # it kills its attempt, a session of its own with Java, before that
 ENDING_S = 5.0
 SHARE_BEFORE_OUTPUT = 0.1  # of the simulated records, until the pipeline has written something
+LEAST_BEFORE_OUTPUT = 100.0  # records/s, as far as the rate allows, so that the picture moves
 RUNNING = " runs: "  # in the line which reports that all flows have been started
 
 
@@ -288,7 +289,7 @@ def up(
 def few_records(cluster: Cluster, simulation: Simulation, is_stopped: threading.Event) -> Iterator[RecordProducer]:
     """Sends simulated records at a share of their rate, until the rate is changed."""
     producer = cluster.producer(producer_settings(simulation.rate))
-    few = simulation.rate * SHARE_BEFORE_OUTPUT
+    few = min(simulation.rate, max(simulation.rate * SHARE_BEFORE_OUTPUT, LEAST_BEFORE_OUTPUT))
     sender = RecordProducer(producer, simulation.topic, Population(simulation), few)
     with sending(sender, is_stopped):
         yield sender

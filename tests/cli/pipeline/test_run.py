@@ -157,7 +157,7 @@ def watch_rigs(lines: Iterable[str], moved_after_s: list[float]) -> None:
             address = line.removeprefix("console: ").strip()
             with urllib.request.urlopen(address, timeout=60) as page:
                 assert page.status == 200
-            with urllib.request.urlopen(address.replace("/rigs", "/events/rigs"), timeout=60) as events:
+            with urllib.request.urlopen(address.replace("/examples/", "/events/examples/"), timeout=60) as events:
                 seconds: set[int] = set()
                 while len(seconds) < 3:
                     event = next(events)
@@ -192,7 +192,7 @@ def test_the_rigs_run_from_sensor_to_alert_and_stop_on_ctrl_c(tmp_path: Path) ->
         for line in process.stdout:
             seen = json.loads(line)
             if seen["kind"] == "ready":
-                assert seen["console"].endswith("/rigs")
+                assert seen["console"].endswith("/examples/rigs")
             if seen["kind"] == "progress" and seen["records"]["pressure"] and seen["records"]["rigs-dead-letters"]:
                 break
         process.send_signal(signal.SIGINT)

@@ -95,7 +95,7 @@ def test_a_row_has_the_event_time_of_the_side_that_is_kept(
 
 
 QUERIES = {
-    "on": "select o.id, o.amount + p.paid as total, p.* from orders o join payments p "
+    "on": "select o.amount + p.paid as total, p.* from orders o join payments p "
     "on o.id = p.id and p.paid_at between o.at and o.at + interval 3 seconds and o.amount > p.paid",
     "using": "select *, id + 1 as next, p.id as other from orders i join payments p using (id) "
     "where paid_at between at - interval 2 seconds and at and id > 1",
