@@ -16,7 +16,7 @@ from odradek.protocol.messages.api_versions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from odradek.metadata.image import MetadataImage
     from odradek.protocol.schema import Request, Response
@@ -101,6 +101,20 @@ class Api:
     @property
     def is_loaded(self) -> bool:
         return f"odradek.handlers.{self.module}" in sys.modules
+
+
+class FlexibleVersions(dict[int, "int | None"]):
+    """By API key, the first version whose header is flexible. Filled by the requests that come."""
+
+    def __init__(self, apis: Mapping[int, Api]) -> None:
+        self._apis = apis
+
+    def __missing__(self, key: int) -> int | None:
+        api = self._apis.get(key)
+        if api is None:
+            return None
+        self[key] = flexible_from = api.request.flexible_from
+        return flexible_from
 
 
 class AdvertisedApis:

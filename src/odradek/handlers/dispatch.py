@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.answers import API_VERSIONS_KEY, Answer, encode_answer, frame_response
+from odradek.handlers.api import FlexibleVersions
 from odradek.handlers.authentication_steps import answer_raw_token, log_login
 from odradek.handlers.context import CloseConnection, RequestContext
 from odradek.handlers.quota_enforcement import PRODUCE_KEY
@@ -98,20 +99,6 @@ def discard_unstarted(awaited: object) -> None:
         awaited.discard()
     elif inspect.iscoroutine(awaited) and inspect.getcoroutinestate(awaited) == inspect.CORO_CREATED:
         awaited.close()
-
-
-class FlexibleVersions(dict[int, "int | None"]):
-    """By API key, the first version whose header is flexible. Filled by the requests that come."""
-
-    def __init__(self, apis: Mapping[int, Api]) -> None:
-        self._apis = apis
-
-    def __missing__(self, key: int) -> int | None:
-        api = self._apis.get(key)
-        if api is None:
-            return None
-        self[key] = flexible_from = api.request.flexible_from
-        return flexible_from
 
 
 class Dispatcher:

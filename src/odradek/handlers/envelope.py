@@ -8,9 +8,9 @@ failure of the metadata store: the broker retries.
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING
 
 from odradek.handlers.answers import encode_answer
+from odradek.handlers.api import FlexibleVersions
 from odradek.handlers.broker_access import is_broker_request
 from odradek.handlers.context import ClientConnection, RequestContext
 from odradek.handlers.forwarding import decide_locally
@@ -21,11 +21,6 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from odradek.security.principal_codec import decode_principal
 from odradek.security.principals import ANONYMOUS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from odradek.handlers.api import Api
 
 _SIZE_BYTES = 4
 
@@ -47,7 +42,7 @@ async def handle(request: EnvelopeRequest, context: RequestContext) -> EnvelopeR
     client.principal = principal
     frame = bytes(request.request_data)
     try:
-        header = decode_request_header(memoryview(frame), lambda key: _flexible_from(services.apis, key))
+        header = decode_request_header(memoryview(frame), FlexibleVersions(services.apis).__getitem__)
         api = services.apis.get(header.api_key)
         if api is None or not api.is_forwarded:
             return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -64,11 +59,6 @@ async def handle(request: EnvelopeRequest, context: RequestContext) -> EnvelopeR
     answer = encode_answer(api, header, response) or []
     data = b"".join(bytes(part) for part in answer)  # type: ignore[arg-type]  # no slices in these answers
     return EnvelopeResponse(response_data=data[_SIZE_BYTES:], metadata_version=services.metadata.applied_version)
-
-
-def _flexible_from(apis: Mapping[int, Api], api_key: int) -> int | None:
-    api = apis.get(api_key)
-    return None if api is None else api.request.flexible_from
 
 
 def _address(packed: bytes) -> str:
