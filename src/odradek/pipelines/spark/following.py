@@ -20,7 +20,7 @@ from odradek.pipelines.spark.function_steps import with_analysed_functions
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.hidden_columns import without_hidden
 from odradek.pipelines.spark.query_frames import answer_of
-from odradek.pipelines.spark.reading.sources import read_once, read_stream
+from odradek.pipelines.spark.reading.sources import read_source
 from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
 from odradek.pipelines.spark.sorted_batches import sorting_settings
 
@@ -52,8 +52,7 @@ def following(
     mode = mode_of(pipeline, graph, name)
 
     def load(source: Source) -> DataFrame:
-        read = read_stream if source.is_stream else read_once
-        return read(session, source, pipeline, cluster.partitions_of)
+        return read_source(session, source, pipeline, cluster.partitions_of)
 
     def rows_of_query() -> DataFrame:
         return without_hidden(Tables(session, pipeline, graph, load, mode).rows(name))

@@ -18,7 +18,7 @@ from odradek.pipelines.spark.event_time import WATERMARK_DELAY
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.join_plans import early_removal
 from odradek.pipelines.spark.plan_determinism import random_part, reads_clock
-from odradek.pipelines.spark.reading.sources import is_topic, read_once, read_stream
+from odradek.pipelines.spark.reading.sources import is_topic, read_source
 from odradek.pipelines.spark.sessions.private_names import LOG
 from odradek.pipelines.spark.stateful_plans import (
     aggregates,
@@ -64,8 +64,7 @@ def with_analysed_functions(session: SparkSession, pipeline: Pipeline) -> Pipeli
     def load(source: Source) -> DataFrame:
         if is_topic(source):
             return empty_topic(session, is_stream=source.is_stream)
-        read = read_stream if source.is_stream else read_once
-        return read(session, source, pipeline, lambda _topic, _origin: 1)
+        return read_source(session, source, pipeline, lambda _topic, _origin: 1)
 
     tables = Tables(session, pipeline, graph, load)
     steps = tuple(

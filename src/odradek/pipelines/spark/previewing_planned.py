@@ -22,7 +22,7 @@ from odradek.pipelines.spark.engines.settings import query_settings
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.previewing import checked_name, recent_start
 from odradek.pipelines.spark.query_frames import answer_of
-from odradek.pipelines.spark.reading.sources import read_once, read_stream
+from odradek.pipelines.spark.reading.sources import read_once, read_source
 from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
 from odradek.pipelines.spark.sessions.session import start_session
 from odradek.pipelines.spark.sessions.user_code import ship_modules
@@ -119,8 +119,7 @@ def following(
     mode = OutputMode.UPDATE if plan.path(name).can_change else OutputMode.APPEND
 
     def load(source: Source) -> DataFrame:
-        read = read_stream if source.is_stream else read_once
-        return read(session, source, plan.pipeline, cluster.partitions_of)
+        return read_source(session, source, plan.pipeline, cluster.partitions_of)
 
     def rows() -> DataFrame:
         return without_internal(Tables(session, plan, load, mode).rows(name))

@@ -43,7 +43,7 @@ def answer_by_spark(
     say: Callable[[str], None],
 ) -> Iterator[Answer]:  # fmt: skip
     from odradek.pipelines.spark.query_frames import ask  # noqa: PLC0415 - takes a second, for queries by Spark only
-    from odradek.pipelines.spark.sessions.session import start_session  # noqa: PLC0415
+    from odradek.pipelines.spark.sessions.session import start_session  # noqa: PLC0415 - the same
 
     tables = catalog.tables(text)
     say(f"Spark runs this query: {reason}")

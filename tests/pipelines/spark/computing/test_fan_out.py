@@ -89,7 +89,7 @@ def processed(spark: SparkSession, *, is_whole: bool, limit: int = 100) -> tuple
         return batch if source.name == "orders" else customers
 
     fan_out = FanOut(plan, flow, lambda _session, source: load(source))
-    report = fan_out.whole(spark, load, written) if is_whole else fan_out(batch, 7, written)
+    report = fan_out.whole(spark, written) if is_whole else fan_out(batch, 7, written)
     return report, written
 
 

@@ -54,7 +54,7 @@ class EncodedEnd:
 
 
 class FanOut:
-    """Processes the batches of a flow; `load` reads static sources, with the batch's session."""
+    """Processes the batches of a flow, or all rows; `load` reads the sources that are not given, with a session."""
 
     def __init__(self, plan: Plan, flow: Flow, load: Callable[[SparkSession, Source], DataFrame]) -> None:
         self._plan, self._flow, self._load = plan, flow, load
@@ -71,7 +71,7 @@ class FanOut:
     def __call__(self, batch: DataFrame, number: int, write: Write) -> BatchReport:
         """Processes a batch of the root's rows."""
         session, root = batch.sparkSession, self._flow.root
-        static = BatchSources(session, self._plan.pipeline.directory, lambda source: self._load(session, source))
+        static = self._static(session)
         frame = (batch if self._topic is None else decoded(batch, self._topic)).persist()
         tables = Tables(session, self._plan, static.read, self._flow.mode)
         give = tables.give_before_checks if self._topic is None else tables.give_decoded
@@ -85,13 +85,13 @@ class FanOut:
             frame.unpersist()
             static.unpersist()
 
-    def whole(self, session: SparkSession, load: Callable[[Source], DataFrame], write: Write) -> BatchReport:
+    def whole(self, session: SparkSession, write: Write) -> BatchReport:
         """Processes all rows as one batch."""
-        static = BatchSources(session, self._plan.pipeline.directory, load)
+        static = self._static(session)
         frames: list[DataFrame] = []
 
         def read(source: Source) -> DataFrame:
-            return load(source) if isinstance(source.origin, TopicOrigin) else static.read(source)
+            return self._load(session, source) if isinstance(source.origin, TopicOrigin) else static.read(source)
 
         tables = Tables(session, self._plan, read, self._flow.mode)
         for name in self._owned:
@@ -106,6 +106,9 @@ class FanOut:
             for each in frames:
                 each.unpersist()
             static.unpersist()
+
+    def _static(self, session: SparkSession) -> BatchSources:
+        return BatchSources(session, self._plan.pipeline.directory, lambda source: self._load(session, source))
 
     def _process(self, tables: Tables, number: int, write: Write, *, is_whole: bool) -> BatchReport:
         """Counts, and writes all outputs. Rows of tables are counted when they are written; a run over all rows would

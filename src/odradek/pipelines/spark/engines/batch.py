@@ -47,8 +47,6 @@ def run_batch(session: SparkSession, pipeline: Pipeline, cluster: Cluster, span:
 
     fan_out = FanOut(pipeline, graph, flow, lambda _batch, source: load(source), cluster.create_awaited)
     with as_expectation_failures():
-        epoch, run = (
-            take_over(pipeline, [writes_of(pipeline, flow)], cluster.id),
-            run_of(pipeline, flow.name, cluster.id),
-        )
+        epoch = take_over(pipeline, [writes_of(pipeline, flow)], cluster.id)
+        run = run_of(pipeline, flow.name, cluster.id)
         return fan_out.whole(session, load, BatchNumber(str(uuid.uuid4()), 0, epoch, run))

@@ -31,7 +31,7 @@ def run_batch(session: SparkSession, plan: Plan, cluster: Cluster, span: Range |
     pipeline, flow = plan.pipeline, whole_flow(plan)
     register_functions(session, pipeline)
 
-    def load(source: Source) -> DataFrame:
+    def load(session: SparkSession, source: Source) -> DataFrame:
         is_ranged = source.is_stream or not plan.streams  # a static topic is read whole, as in every batch of a stream
         return read_once(session, source, pipeline, cluster.partitions_of, span if is_ranged else None)
 
@@ -41,4 +41,4 @@ def run_batch(session: SparkSession, plan: Plan, cluster: Cluster, span: Range |
         stamp = BatchNumber(str(uuid.uuid4()), 0, epoch, run_of(pipeline, flow.name, cluster.id))
         writing(plan, flow, stamp, None)(tables, records, rows)
 
-    return FanOut(plan, flow, lambda _session, source: load(source)).whole(session, load, write)
+    return FanOut(plan, flow, load).whole(session, write)

@@ -38,7 +38,7 @@ from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.reading.records import decoded
-from odradek.pipelines.spark.reading.sources import is_topic, read_once, read_stream, source_at
+from odradek.pipelines.spark.reading.sources import is_topic, read_once, read_source, source_at
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sorted_batches import sorting_settings
 from odradek.pipelines.spark.stateful_plans import keeps_state
@@ -239,8 +239,7 @@ class StandardEngine:
         return writer.trigger(processingTime=trigger.spark)
 
     def _load(self, source: Source, start: Start | None) -> DataFrame:
-        read = read_stream if source.is_stream else read_once
-        return read(self._session, source_at(source, start), self._pipeline, self._partitions)
+        return read_source(self._session, source_at(source, start), self._pipeline, self._partitions)
 
     def _load_static(self, batch: DataFrame, source: Source) -> DataFrame:
         return read_once(batch.sparkSession, source, self._pipeline, self._partitions)

@@ -63,6 +63,12 @@ def read_stream(session: SparkSession, source: Source, pipeline: Pipeline, parti
     raise ValueError(f"source '{source.name}': a database cannot be read as a stream")
 
 
+def read_source(session: SparkSession, source: Source, pipeline: Pipeline, partitions: PartitionCount) -> DataFrame:
+    """Reads a stream as it grows, and a static source once."""
+    read = read_stream if source.is_stream else read_once
+    return read(session, source, pipeline, partitions)
+
+
 def read_once(
     session: SparkSession,
     source: Source,
