@@ -26,7 +26,8 @@ DRIVER = "spark.driver.extraJavaOptions"
 REHEARSAL = Path(__file__).parent / "spark_rehearsal.py"
 ROOT = Path(__file__).parents[2]
 PYSPARK = Path(pyspark.__file__).parent
-HOME_FOLDERS = ("bin", "jars", "python")  # what SPARK_HOME must have
+HOME_FOLDERS = ("bin", "jars")  # what SPARK_HOME must have
+ZIP_FILES = Path("python", "lib")
 
 
 def use_archive() -> None:
@@ -75,9 +76,14 @@ def make(directory: Path) -> None:
 
 
 def copy_distribution(distribution: Path, home: Path) -> None:
-    """Hard links where the file system allows them: the jars take 460 MB, and outlive the environment of a checkout."""
+    """Hard links where the file system allows them: the jars take 460 MB, and outlive the environment of a checkout.
+
+    The zip files of Python's packages become folders of the same names, as in the package's `sessions/spark_home`."""
     for folder in HOME_FOLDERS:
         shutil.copytree(distribution / folder, home / folder, copy_function=link_or_copy)
+    for packed in (distribution / ZIP_FILES).glob("*.zip"):
+        with zipfile.ZipFile(packed) as file:
+            file.extractall(home / ZIP_FILES / packed.name)
 
 
 def link_or_copy(source: str, target: str) -> None:

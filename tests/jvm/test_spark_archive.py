@@ -1,5 +1,6 @@
 import os
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,12 @@ from tests.jvm import spark_archive
 
 @pytest.fixture
 def distribution(tmp_path: Path) -> Path:
-    for name in ("one/pyspark/jars/a.jar", "one/pyspark/bin/spark-submit", "one/pyspark/python/lib/py4j.zip"):
+    for name in ("one/pyspark/jars/a.jar", "one/pyspark/bin/spark-submit"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(name)
+    (tmp_path / "one/pyspark/python/lib").mkdir(parents=True)
+    with zipfile.ZipFile(tmp_path / "one/pyspark/python/lib/py4j.zip", "w") as packed:
+        packed.writestr("py4j/__init__.py", "")
     return tmp_path / "one" / "pyspark"
 
 
@@ -36,7 +40,7 @@ def test_spark_outlives_the_environment_that_it_came_from(distribution: Path, tm
     spark_archive.copy_distribution(distribution, home)
     shutil.rmtree(distribution)
     files = sorted(str(each.relative_to(home)) for each in home.rglob("*") if each.is_file())
-    assert files == ["bin/spark-submit", "jars/a.jar", "python/lib/py4j.zip"]
+    assert files == ["bin/spark-submit", "jars/a.jar", "python/lib/py4j.zip/py4j/__init__.py"]
     assert spark_archive.environment(tmp_path, "classes.conf")["SPARK_HOME"] == str(home)
 
 

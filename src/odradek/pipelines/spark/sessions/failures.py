@@ -22,7 +22,9 @@ STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
 TERMINATED = re.compile(r"terminated with exception:\s*", re.DOTALL)
 JAVA_CLASS = re.compile(r"^(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error):\s*")
 TRACEBACK = "Traceback (most recent call last)"
-LIBRARIES = re.compile(r"[/\\](?:site-packages|odradek[/\\]pipelines|lib[/\\]python3[^/\\]*)[/\\]|^<frozen ")
+LIBRARIES = re.compile(
+    r"[/\\](?:site-packages|pyspark\.zip|odradek[/\\]pipelines|lib[/\\]python3[^/\\]*)[/\\]|^<frozen "
+)
 AWAITED = "Exception thrown in awaitResult"  # Spark's words for a failure of another thread, which is the cause
 UNREADABLE = re.compile(r"fetching the next record from (\S+)-(\d+)\. .*")  # of Kafka's Java client
 LONGEST = 400

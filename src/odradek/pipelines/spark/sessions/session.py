@@ -22,6 +22,7 @@ from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.jars import connector_jars
 from odradek.pipelines.spark.sessions.private_names import keep_classes
+from odradek.pipelines.spark.sessions.spark_home import quick_spark_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -104,7 +105,8 @@ def start_session(
     for key, value in every.items():
         builder = builder.config(key, value)
     with quiet(log_file):
-        start_java(every)
+        with quick_spark_home(chosen):
+            start_java(every)
         session = builder.getOrCreate()
     keep_classes(session)
     return session
