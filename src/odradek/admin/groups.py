@@ -50,8 +50,6 @@ from odradek.protocol.schema import Message, Struct, array, int16, int32, string
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from odradek.admin.cluster import Cluster
-    from odradek.admin.offsets import Key
     from odradek.protocol.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
     from odradek.protocol.messages.consumer_group_describe import Member as ConsumerGroupMember
     from odradek.protocol.messages.describe_groups import DescribedGroup as ClassicGroup

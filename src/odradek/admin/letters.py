@@ -21,16 +21,14 @@ from odradek.admin.records.record_reader import PartitionRange, RecordReader
 from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.pipelines.letters import ledger as ledgers
-from odradek.pipelines.letters.ledger import Ledger
-from odradek.pipelines.letters.letter import parse_letter
+from odradek.pipelines.letters.ledger import Ledger, Position
+from odradek.pipelines.letters.letter import Letter, parse_letter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from odradek.admin.cluster import Cluster
     from odradek.admin.records.fetched_batches import FetchedRecord, UnreadableBatch
-    from odradek.pipelines.letters.ledger import Position
-    from odradek.pipelines.letters.letter import Letter
 
 MOST_LETTERS = 10_000
 BY_KEY = -1

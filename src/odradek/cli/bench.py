@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from odradek.admin.cluster import Cluster, close_consumer
+from odradek.admin.cluster import Cluster, TopicDescription, close_consumer
 from odradek.admin.records.record_reader import PartitionRange, Start, find_ranges
 from odradek.cli.client.options import acks_option, cluster_options, complete_topics, compression_option
 from odradek.cli.framework.commands import group
@@ -33,7 +33,6 @@ from odradek.conventions.figures import count_text, duration_text, percentiles, 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
-    from odradek.admin.cluster import TopicDescription
 
 BENCH_TOPIC = "odradek-bench"
 PAYLOAD_WORDS = 100_000  # a larger value repeats the text

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-from odradek.console.cluster.connection import BadCredentials, NoSuchTopic, NotAuthorized
+from odradek.console.cluster.connection import BadCredentials, Cluster, NoSuchTopic, NotAuthorized
 from odradek.console.cluster.records import NoSuchRecord
 from odradek.console.cluster.topic_watches import example_views
 from odradek.console.cluster.watch import ClusterWatch
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from odradek.console.cluster.connection import Cluster
     from odradek.console.settings import ConsoleSettings
 
 STATUSES: dict[type[Exception], int] = {  # the first kind counts

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
-from odradek.console.cluster.connection import NotAuthorized, trouble_of
+from odradek.console.cluster.connection import Cluster, NotAuthorized, trouble_of
 from odradek.console.cluster.topic_watches import ExampleWatch, PipelineWatch, example_views
 from odradek.console.web.safety import AbortedResponse
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-    from concurrent.futures import Future
 
     from starlette.requests import Request
 
-    from odradek.console.cluster.connection import Cluster
     from odradek.console.cluster.watch import ClusterWatch
     from odradek.console.settings import ConsoleSettings
 

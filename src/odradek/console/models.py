@@ -8,22 +8,17 @@ figures.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from odradek.conventions.dataclass import dataclass
-from odradek.examples.live_view.definition import Episodes, Latency, Readings, States
+from odradek.examples.live_view.definition import Content, Episodes, Latency, Readings, States, ViewDefinition
 from odradek.examples.live_view.entity_states import StateMeter
 from odradek.examples.live_view.latencies import LatencyMeter
 from odradek.examples.live_view.records import SeenRecord, number_of, text_of
 from odradek.examples.live_view.tallies import EpisodeList
 from odradek.pipelines.operating.status_record import PUBLISH_EVERY_S, PublishedPipeline, parse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.examples.live_view.definition import Content, ViewDefinition
 
 HOUR_S = 3600
 BUCKET_S = 10.0

@@ -14,7 +14,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from odradek.console.app import build_app
-from odradek.console.settings import problem_of
+from odradek.console.settings import ConsoleSettings, problem_of
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.console.cluster.connection import Cluster
-    from odradek.console.settings import ConsoleSettings
 
 MOST_CONNECTIONS = 200
 MOST_CONNECTIONS_OF_ADDRESS = 100  # so that one address leaves some to the others

@@ -7,14 +7,13 @@ is made. Declarations, `field`, `fields`, `replace` and what type checkers see a
 
 from __future__ import annotations
 
-from dataclasses import MISSING, FrozenInstanceError, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
 from dataclasses import dataclass as library_dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from dataclasses import Field, dataclass
 
     __all__ = ["dataclass"]
 else:

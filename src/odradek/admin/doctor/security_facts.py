@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.admin.acls import NoAuthorizer, find
-from odradek.admin.broker_requests import BrokerRequests, DescribedCluster, live
-from odradek.admin.cluster import operations_of
+from odradek.admin.broker_requests import BrokerRequests, DescribedCluster, KnownBroker, live
+from odradek.admin.cluster import Cluster, operations_of
 from odradek.admin.doctor.cluster_facts import NO_BROKER, resolve, why_unreachable
 from odradek.admin.doctor.findings import Facts
 from odradek.admin.doctor.reader import Reader, all_at_once
@@ -38,9 +38,6 @@ from odradek.security.tls.validity import validity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from odradek.admin.broker_requests import KnownBroker
-    from odradek.admin.cluster import Cluster
 
     Settings = dict[str, str]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +24,11 @@ from odradek.log.producer_snapshot import decode_snapshot
 from odradek.log.transaction_index import decode_transaction_index
 from odradek.protocol.compression import Compression
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.records import read_records
+from odradek.protocol.records import Record, read_records
 from odradek.record_text import text_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from odradek.protocol.batch import BatchHeader
-    from odradek.protocol.records import Record
 
 
 COUNTS = "first_offset last_offset batches records size_bytes"

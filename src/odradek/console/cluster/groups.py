@@ -25,7 +25,7 @@ from odradek.admin.groups import (
     read_group,
     unread_records,
 )
-from odradek.admin.offsets import LATEST, read_offsets_of
+from odradek.admin.offsets import LATEST, Key, read_offsets_of
 from odradek.admin.resets import Goal, Move, choose_partitions, committed_offsets, plan_moves
 from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.admin.cluster_state import ClusterState, PartitionState
     from odradek.admin.groups import GroupMember
-    from odradek.admin.offsets import Key
     from odradek.console.cluster.snapshot import Snapshot
 
 MOST_LISTED = 500  # partitions

@@ -8,9 +8,9 @@ import time
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 
-from odradek.admin.cluster import chosen_partitions, without_leader
+from odradek.admin.cluster import Cluster, chosen_partitions, without_leader
 from odradek.admin.errors import NotAuthorized
 from odradek.admin.offsets import LATEST
 from odradek.admin.records.record_fetcher import FetchSettings
@@ -23,9 +23,6 @@ from odradek.conventions.figures import count_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from confluent_kafka import KafkaError, Message
-
-    from odradek.admin.cluster import Cluster
     from odradek.admin.records.fetched_batches import FetchedRecord, UnreadableBatch
 
 READ_TIMEOUT_S = 10.0

@@ -15,9 +15,7 @@ from heapq import nsmallest
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from odradek.admin.broker_metrics import metrics_of, serves_metrics
-from odradek.admin.broker_requests import KnownBroker
-from odradek.admin.cluster_state import ClusterState
+from odradek.admin.broker_metrics import BrokerMetrics, metrics_of, serves_metrics
 from odradek.admin.errors import NotAuthorized
 from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
@@ -25,7 +23,6 @@ from odradek.conventions.failures import Failure
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from odradek.admin.broker_metrics import BrokerMetrics
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
     from odradek.admin.cluster_state import BrokerCounts, ClusterState, PartitionState
     from odradek.admin.log_directories import Disks

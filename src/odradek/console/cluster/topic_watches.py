@@ -16,7 +16,7 @@ from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
 from odradek.admin.records.record_reader import Start, find_ranges
 from odradek.console.cluster.connection import trouble_of
 from odradek.console.cluster.records import Unreadable, joined, record_of
-from odradek.console.models import ExampleModel, Pipelines, followed_topics, parse_record, parse_update
+from odradek.console.models import ExampleModel, Pipelines, StatusUpdate, followed_topics, parse_record, parse_update
 from odradek.examples.folders import packaged_examples
 from odradek.examples.live_view.loading import load_view
 from odradek.pipelines.operating.status_record import TOPIC
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from odradek.admin.cluster import Cluster
     from odradek.admin.records.fetched_batches import FetchedRecord
-    from odradek.console.models import StatusUpdate
     from odradek.console.records.masking import DecodeAndMask
     from odradek.examples.live_view.definition import ViewDefinition
     from odradek.examples.live_view.records import SeenRecord

@@ -12,11 +12,11 @@ import time
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.cluster_state import ControllerLookup, MinInSync, read_state
+from odradek.admin.cluster_state import ClusterState, ControllerLookup, MinInSync, read_state
 from odradek.admin.errors import AnswerTimeout, NoAnswer
 from odradek.admin.log_directories import read_disks
 from odradek.admin.offsets import EARLIEST, LATEST, read_offsets
-from odradek.admin.wire import TIMEOUT_S, KeptConnections
+from odradek.admin.wire import TIMEOUT_S, KeptConnections, SecuredAddress, Versions
 from odradek.console.cluster.groups import read_group_lags
 from odradek.console.cluster.snapshot import (
     Snapshot,
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.cluster_state import ClusterState
-    from odradek.admin.wire import SecuredAddress, Versions
     from odradek.console.cluster.snapshot import BrokerLoad, Key
     from odradek.protocol.schema import Request, Response
 

@@ -26,10 +26,10 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, RedirectResponse
 
 from odradek.console.cluster.watch import ClusterWatch, PollingShare
-from odradek.console.context import STREAMS_OF_SESSION, Console
+from odradek.console.context import STREAMS_OF_SESSION, Console, Threads
 from odradek.console.login.attempts import LoginAttempts
-from odradek.console.login.oidc import OidcProvider, PendingLogins, TokenRenewals
-from odradek.console.settings import OidcLogin
+from odradek.console.login.oidc import OidcProvider, PendingLogins, TokenGrant, TokenRenewals
+from odradek.console.settings import ConsoleSettings, OidcLogin
 from odradek.conventions.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from odradek.console.cluster.connection import Cluster
-    from odradek.console.context import Threads
-    from odradek.console.login.oidc import TokenGrant
-    from odradek.console.settings import ConsoleSettings
 
 MOST_SESSIONS = 100
 MOST_SESSIONS_OF_USER = 5

@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse
+from starlette.responses import RedirectResponse, Response
 
-from odradek.console.context import console_of, has_console
+from odradek.console.context import Console, console_of, has_console
 from odradek.console.pages.requests import PageRequest, Routes, event_stream
 from odradek.console.views import examples
 from odradek.console.web.rendering import event
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from odradek.console.cluster.topic_watches import ExampleWatch
-    from odradek.console.context import Console
 
 ROUTES = Routes("examples")
 TURN_S = 1.0

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse
+from starlette.responses import RedirectResponse, Response
 
 from odradek.console.cluster import connection as identity
-from odradek.console.login.logins import LOGIN_PATH, LOGINS_AT_ONCE, TooManyLogins, local_path
-from odradek.console.login.oidc import LoginRefused, authorization_address
+from odradek.console.login.logins import LOGIN_PATH, LOGINS_AT_ONCE, Logins, TooManyLogins, local_path
+from odradek.console.login.oidc import LoginRefused, TokenGrant, authorization_address
 from odradek.console.pages.requests import PageRequest, Routes, client_address
 from odradek.console.settings import OidcLogin, SaslLogin
 from odradek.conventions.failures import Failure
@@ -25,11 +25,7 @@ from odradek.conventions.failures import Failure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from starlette.responses import Response
-
     from odradek.console.cluster.connection import Cluster
-    from odradek.console.login.logins import Logins
-    from odradek.console.login.oidc import TokenGrant
 
 ROUTES = Routes()
 T = TypeVar("T")

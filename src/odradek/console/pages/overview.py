@@ -12,7 +12,7 @@ from odradek.admin.partitions import Move, alter_reassignments, planned_moves, w
 from odradek.console.pages.requests import Form, PageRequest, Routes, stream_samples
 from odradek.console.views.figures import parse_number
 from odradek.console.views.overview import CHARTS, MEASURED_CHARTS, broker_rows, overview, used_percent
-from odradek.console.views.pipelines import pipeline_rows
+from odradek.console.views.pipelines import PipelineRow, pipeline_rows
 from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, count_text
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from odradek.admin.cluster import Cluster
     from odradek.console.models import Sample
-    from odradek.console.views.pipelines import PipelineRow
 
 ROUTES = Routes("overview")
 BROKER_ROUTES = Routes("brokers")

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from odradek.console.cluster import feeds
 from odradek.console.cluster.connection import NotAuthorized
-from odradek.console.cluster.feeds import Feed
+from odradek.console.cluster.feeds import Feed, Taken
 from odradek.console.cluster.records import (
     CHOSEN_BY_KEY,
     NewRecord,
@@ -27,7 +27,7 @@ from odradek.console.cluster.records import (
 from odradek.console.pages.requests import Form, PageRequest, Routes, event_stream, parse_positions
 from odradek.console.pages.topics import checked_name, find_topic
 from odradek.console.records.json_path import PathError
-from odradek.console.records.record import RecordFilter, json_line, parse_filter
+from odradek.console.records.record import Record, RecordFilter, json_line, parse_filter
 from odradek.console.views.figures import FormError, parse_number
 from odradek.console.views.records import (
     FORMATS,
@@ -47,8 +47,6 @@ from odradek.conventions.figures import INT32_MAX, INT64_MAX, count_text, parse_
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from odradek.console.cluster.feeds import Taken
-    from odradek.console.records.record import Record
 
 ROUTES = Routes("topics")
 STARTS = {"newest": "newest", "oldest": "oldest", "offset": "offset", "before": "before offset", "time": "time"}

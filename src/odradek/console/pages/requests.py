@@ -12,7 +12,7 @@ import ipaddress
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import parse_qs
 
@@ -21,24 +21,20 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from odradek.console import context
-from odradek.console.context import console_of
-from odradek.console.views.figures import FormError, page_of, parse_number
-from odradek.console.views.overview import columns
+from odradek.console.context import Console, console_of
+from odradek.console.views.figures import FormError, Page, page_of, parse_number
+from odradek.console.views.overview import Chart, columns
 from odradek.console.web.rendering import event, renderer_of
 from odradek.console.web.safety import TOKEN_FIELD, TOKEN_HEADER
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
     from concurrent.futures import Future
 
     from odradek.console.cluster.connection import Cluster
     from odradek.console.cluster.snapshot import Snapshot
-    from odradek.console.context import Console
     from odradek.console.models import Sample
-    from odradek.console.views.figures import Page
-    from odradek.console.views.overview import Chart
 
 LARGEST_BODY_BYTES = 2 * 1024 * 1024
 LARGEST_FIELDS = 2_000

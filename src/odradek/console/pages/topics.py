@@ -13,7 +13,7 @@ from odradek.admin.errors import NoSuchTopic
 from odradek.admin.settings import Change, Kind, Operation, alter_settings, read_settings, suggesting_names
 from odradek.admin.topics import delete_topics, grow_topic
 from odradek.console.cluster.groups import MOST_GROUPS_OF_TOPIC, TopicGroups, groups_of_topic
-from odradek.console.cluster.snapshot import is_internal
+from odradek.console.cluster.snapshot import Snapshot, TopicSummary, is_internal
 from odradek.console.pages.pipelines import read_pipelines
 from odradek.console.pages.requests import Form, PageRequest, Routes
 from odradek.console.views.figures import FormError, sparkline
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from odradek.console.cluster.snapshot import Snapshot, TopicSummary
 
 ROUTES = Routes("topics")
 MOST_PARTITIONS = 10_000

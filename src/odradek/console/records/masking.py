@@ -20,7 +20,7 @@ import base64
 import contextlib
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,8 +42,6 @@ from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.letters.letter import REASON_HEADER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from odradek.console.records.record import Record
 
 HIDDEN = "•••"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.console.models import UNKNOWN, contents_of
+from odradek.console.models import UNKNOWN, ExampleModel, KnownPipeline, Point, contents_of
 from odradek.console.views.figures import DASH, age, number, rate
 from odradek.console.views.pipelines import is_processing, pipeline_row
 from odradek.console.views.records import visible
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.console.cluster.snapshot import TopicSummary
-    from odradek.console.models import ExampleModel, KnownPipeline, Point
 
 SHOWN_EPISODES = 14
 LONGEST_TEXT = 40

@@ -6,7 +6,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.models import BUCKET_S
+from odradek.console.models import BUCKET_S, Series
 from odradek.console.views.figures import ranges, sparkline
 from odradek.conventions.figures import count_text
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.admin.groups import GroupState, ListedGroup
-    from odradek.console.models import Series
 
 STEADY_SHARE = 0.05  # a change of the lag within this share counts as steady,
 STEADY_RECORDS = 20  # and so does one of a few records

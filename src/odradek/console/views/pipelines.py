@@ -15,7 +15,7 @@ from odradek.console.views.overview import Chart, Tile
 from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import count_text
 from odradek.pipelines.definition.layout import lay_out, place_columns, shortened
-from odradek.pipelines.operating.status import State
+from odradek.pipelines.operating.status import FlowStatus, PipelineStatus, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from odradek.console.cluster.snapshot import TopicSummary
     from odradek.console.models import KnownPipeline
     from odradek.console.records.record import Record
-    from odradek.pipelines.operating.status import FlowStatus, PipelineStatus
     from odradek.pipelines.operating.status_record import GraphNode
 
 HEIGHT, GAP, LAYER_GAP, MARGIN = 64.0, 16.0, 56.0, 8.0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlencode
 
 from odradek.console.records.json_path import NOT_JSON, indent_json, parse_json
-from odradek.console.records.record import CHARACTER_BYTES, KEY_CHARACTERS, ROW_CHARACTERS
+from odradek.console.records.record import CHARACTER_BYTES, KEY_CHARACTERS, ROW_CHARACTERS, Record, RecordFilter
 from odradek.console.views.figures import moment
 from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import count_text
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.console.cluster.records import PageRead, Reading
-    from odradek.console.records.record import Record, RecordFilter
 
 FULL_CHARACTERS = 200_000
 MOST_OFFSETS = 200  # in an address
