@@ -6,6 +6,7 @@ import time
 from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.admin import errors
 from odradek.admin.broker_requests import (
     BrokerRequests,
     KnownBroker,
@@ -16,15 +17,6 @@ from odradek.admin.broker_requests import (
     retry_while_loading,
 )
 from odradek.admin.cluster import CONNECT_TIMEOUT_S, Cluster, without_leader
-from odradek.admin.errors import (
-    NoSuchGroup,
-    NoSuchName,
-    NoSuchTopic,
-    NotAuthorized,
-    UnsupportedRequest,
-    broker_failure,
-    check,
-)
 from odradek.admin.offsets import LATEST, Key, list_offsets
 from odradek.admin.records.fetched_batches import NO_TIMESTAMP, FetchedRecord, UnreadableBatch
 from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
@@ -122,7 +114,7 @@ def list_groups(requests: BrokerRequests) -> tuple[list[ListedGroup], dict[int, 
             lambda: requests.ask(broker, ListGroupsRequest(), ListGroupsResponse, (5, 4)),
             lambda found: found.error_code,
         )
-        check(answer.error_code, None, f"groups of broker {broker.broker_id}")
+        errors.check(answer.error_code, None, f"groups of broker {broker.broker_id}")
         return [
             ListedGroup(each.group_id, _state_name(each.group_state), each.group_type.lower())
             for each in answer.groups
@@ -139,10 +131,10 @@ def list_groups(requests: BrokerRequests) -> tuple[list[ListedGroup], dict[int, 
 
 def with_similar_names(cluster: Cluster, failure: Failure) -> Failure:
     """The failure with a suggestion, if the name of a topic or group that does not exist is like those of others."""
-    if not isinstance(failure, NoSuchName) or not failure.name:
+    if not isinstance(failure, errors.NoSuchName) or not failure.name:
         return failure
     try:
-        known = cluster.topic_names() if isinstance(failure, NoSuchTopic) else group_names(cluster)
+        known = cluster.topic_names() if isinstance(failure, errors.NoSuchTopic) else group_names(cluster)
     except Failure:
         return failure
     hint = did_you_mean(failure.name, known[:MOST_COMPARED]) if failure.name not in known else ""
@@ -170,9 +162,9 @@ def describe_groups(requests: BrokerRequests, names: Iterable[str]) -> dict[str,
     """By name."""
     described = requests.ask_coordinators(names, lambda coordinator, some: _describe(requests, coordinator, some))
     return {
-        name: broker_failure(found, None, f"group {name}", "Describe")
+        name: errors.broker_failure(found, None, f"group {name}", "Describe")
         if isinstance(found, int)
-        else NoSuchGroup(f"there is no group {name}; `odradek group list` shows those that exist", name)
+        else errors.NoSuchGroup(f"there is no group {name}; `odradek group list` shows those that exist", name)
         if found.state == "Dead"
         else found
         for name, found in described.items()
@@ -191,7 +183,7 @@ def _describe(requests: BrokerRequests, coordinator: KnownBroker, names: list[st
                 )
             elif each.error_code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
                 found[each.group_id] = each.error_code
-    except UnsupportedRequest:  # before Apache Kafka 3.7
+    except errors.UnsupportedRequest:  # before Apache Kafka 3.7
         pass
     classic = [name for name in names if name not in found]
     if classic:
@@ -247,7 +239,7 @@ def delete_group(requests: BrokerRequests, name: str) -> None:
         answer = requests.ask(coordinator, DeleteGroupsRequest(groups_names=names), DeleteGroupsResponse, 1)
         return {each.group_id: each.error_code for each in answer.results}
 
-    check(requests.ask_coordinators([name], ask)[name], None, f"group {name}", "Delete")
+    errors.check(requests.ask_coordinators([name], ask)[name], None, f"group {name}", "Delete")
 
 
 def read_committed_offsets(requests: BrokerRequests, group: str) -> dict[Key, int]:
@@ -255,7 +247,7 @@ def read_committed_offsets(requests: BrokerRequests, group: str) -> dict[Key, in
     found = requests.ask_coordinators([group], lambda coordinator, names: fetch_committed(requests, coordinator, names))
     offsets = found[group]
     if isinstance(offsets, int):
-        raise broker_failure(offsets, None, f"group {group}", "Describe")
+        raise errors.broker_failure(offsets, None, f"group {group}", "Describe")
     return offsets
 
 
@@ -334,9 +326,9 @@ def read_ends(cluster: Cluster, keys: Iterable[Key]) -> tuple[dict[Key, int], di
     listed = list_offsets(cluster.requests, led, LATEST)
     failures = {key: NO_LEADER for key in wanted if key in leaderless}
     for key, failure in listed.failures.items():
-        if isinstance(failure, NotAuthorized):
+        if isinstance(failure, errors.NotAuthorized):
             raise failure
-        if not isinstance(failure, NoSuchTopic):
+        if not isinstance(failure, errors.NoSuchTopic):
             failures[key] = failure.message
     return listed.offsets, failures
 
@@ -385,7 +377,7 @@ def add_time_lags(cluster: Cluster, lags: Sequence[PartitionLag]) -> set[str]:
 
     def leave_out(key: Key, failure: Failure) -> None:
         behind.pop(key, None)
-        if isinstance(failure, NotAuthorized):
+        if isinstance(failure, errors.NotAuthorized):
             denied.add(key[0])
 
     def skip(unreadable: UnreadableBatch) -> None:

@@ -5,13 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.conventions.client_properties import (
-    PLAIN_MODULE,
-    RENAMED,
-    SCRAM_MODULE,
-    UntranslatableSetting,
-    librdkafka_names,
-)
+from odradek.conventions import client_properties
 from odradek.conventions.failures import Failure
 from odradek.security.tls.cipher_suites import UnknownCipherSuite, choose_ciphers
 from odradek.security.tls.settings import KeyStoreSettings, TrustStoreSettings
@@ -21,7 +15,7 @@ from odradek.security.tls.stores import DER_SEQUENCE, read_key_material, read_tr
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_RENAMED = {theirs: name for name, theirs in RENAMED.items()}
+_RENAMED = {theirs: name for name, theirs in client_properties.RENAMED.items()}
 _TRANSLATED = frozenset(
     [
         "sasl.username",
@@ -43,10 +37,12 @@ _TLS = "ssl."
 def librdkafka_properties(given: Mapping[str, str], read_file: Callable[[str], bytes]) -> dict[str, str]:
     """Failure for a store or a login that cannot be used. Other properties keep their names."""
     try:
-        properties = librdkafka_names({name: value for name, value in given.items() if not name.startswith(_TLS)})
+        properties = client_properties.librdkafka_names(
+            {name: value for name, value in given.items() if not name.startswith(_TLS)}
+        )
         if given.get("security.protocol", "").upper() in ("SSL", "SASL_SSL"):
             properties |= _tls_properties(given, read_file)
-    except (StoreProblem, UnknownCipherSuite, UntranslatableSetting) as problem:
+    except (StoreProblem, UnknownCipherSuite, client_properties.UntranslatableSetting) as problem:
         raise Failure(str(problem)) from None
     return properties
 
@@ -127,7 +123,7 @@ def _own_key(given: Mapping[str, str], read_text: Callable[[str], str]) -> dict[
 
 
 def _login(mechanism: str, user: str, password: str) -> str:
-    module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
+    module = client_properties.PLAIN_MODULE if mechanism == "PLAIN" else client_properties.SCRAM_MODULE
     options = f'username="{_escaped(user)}" password="{_escaped(password)}"'
     return f"{module} required {options};"
 

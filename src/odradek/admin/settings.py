@@ -16,11 +16,7 @@ from odradek.admin.errors import check
 from odradek.admin.wire import TIMEOUT_S, Versions
 from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure, did_you_mean
-from odradek.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
+from odradek.protocol.messages import describe_configs
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -32,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from odradek.admin.cluster import Cluster
-    from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult
     from odradek.protocol.schema import Request, Response
 
 TOPIC_SETTINGS = (
@@ -106,9 +101,9 @@ SOURCES = {
 def read_settings(cluster: Cluster, kind: Kind, name: str, timeout_s: float = TIMEOUT_S) -> list[Setting]:
     """All settings of a topic, a broker or a group, in the order of their names; of all brokers those that were
     changed."""
-    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
-    request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
-    answer = _ask(cluster, kind, name, request, DescribeConfigsResponse, 1, timeout_s)
+    resource = describe_configs.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+    request = describe_configs.DescribeConfigsRequest(resources=[resource], include_synonyms=True)
+    answer = _ask(cluster, kind, name, request, describe_configs.DescribeConfigsResponse, 1, timeout_s)
     (result,) = answer.results
     subject = f"settings of {kind.name.lower()} {name}" if name else ALL_BROKERS
     check(result.error_code, result.error_message, subject, "DescribeConfigs")
@@ -119,7 +114,7 @@ def read_settings(cluster: Cluster, kind: Kind, name: str, timeout_s: float = TI
     ]  # fmt: skip
 
 
-def has_default(setting: DescribeConfigsResourceResult) -> bool:
+def has_default(setting: describe_configs.DescribeConfigsResourceResult) -> bool:
     """Whether the value is the default, or a broker's own setting with the same value: brokers with eligible leader
     replicas set min.insync.replicas for the cluster."""
     source = source_name(setting.config_source)

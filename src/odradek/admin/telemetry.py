@@ -12,10 +12,7 @@ from odradek.admin.broker_requests import BrokerRequests, KnownBroker, ask_each,
 from odradek.admin.errors import UnsupportedRequest, check
 from odradek.admin.settings import Kind, alter_request, changes_to
 from odradek.conventions.failures import Failure
-from odradek.protocol.messages.describe_client_telemetry import (
-    DescribeClientTelemetryRequest,
-    DescribeClientTelemetryResponse,
-)
+from odradek.protocol.messages import describe_client_telemetry
 from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.admin.cluster import Cluster
-    from odradek.protocol.messages.describe_client_telemetry import TelemetryInstance
 
 ID_BYTES = 16
 SUBSCRIPTION_SETTINGS = ("interval.ms", "metrics", "match")
@@ -31,7 +27,7 @@ SUBSCRIPTION_SETTINGS = ("interval.ms", "metrics", "match")
 
 class FoundInstance(NamedTuple):
     broker_id: int
-    instance: TelemetryInstance
+    instance: describe_client_telemetry.TelemetryInstance
 
 
 def id_text(instance_id: UUID) -> str:
@@ -52,16 +48,16 @@ def parse_id(text: str) -> UUID:
 def read_instances(cluster: Cluster, wanted: UUID | None = None) -> tuple[list[FoundInstance], dict[int, str]]:
     """The client instances of all brokers, or one of them with its values; and why brokers did not answer."""
     requests = BrokerRequests(cluster)
-    request = DescribeClientTelemetryRequest(
+    request = describe_client_telemetry.DescribeClientTelemetryRequest(
         instance_ids=None if wanted is None else [wanted], include_values=wanted is not None
     )
     missing: dict[int, str] = {}
 
     def ask(broker: KnownBroker) -> list[FoundInstance]:
-        if DescribeClientTelemetryRequest.api_key not in listed_apis(requests, broker):
+        if describe_client_telemetry.DescribeClientTelemetryRequest.api_key not in listed_apis(requests, broker):
             who = f"broker {broker.broker_id}"
             raise UnsupportedRequest(f"{who} does not show client telemetry: only brokers of Odradek do")
-        answer = requests.ask(broker, request, DescribeClientTelemetryResponse, 0)
+        answer = requests.ask(broker, request, describe_client_telemetry.DescribeClientTelemetryResponse, 0)
         check(answer.error_code, answer.error_message, f"client telemetry of broker {broker.broker_id}")
         return [FoundInstance(answer.broker_id, each) for each in answer.instances]
 

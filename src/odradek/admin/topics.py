@@ -9,11 +9,7 @@ from odradek.admin.broker_requests import CHANGE_TIMEOUT_MS, TOPICS_PER_REQUEST,
 from odradek.admin.errors import broker_failure, check
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
-from odradek.protocol.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopic,
-)
+from odradek.protocol.messages import create_partitions
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -63,9 +59,9 @@ def topics_text(topics: Collection[str]) -> str:
 
 
 def grow_topic(cluster: Cluster, name: str, partitions: int) -> None:
-    topic = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
-    request = CreatePartitionsRequest(topics=[topic], timeout_ms=CHANGE_TIMEOUT_MS)
-    (result,) = cluster.requests.ask_controller(request, CreatePartitionsResponse, 0).results
+    topic = create_partitions.CreatePartitionsTopic(name=name, count=partitions, assignments=None)
+    request = create_partitions.CreatePartitionsRequest(topics=[topic], timeout_ms=CHANGE_TIMEOUT_MS)
+    (result,) = cluster.requests.ask_controller(request, create_partitions.CreatePartitionsResponse, 0).results
     check(result.error_code, result.error_message, f"topic {name}", "Alter")
 
 

@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.errors import check
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import alter_user_scram_credentials as altering
 from odradek.protocol.messages import describe_user_scram_credentials as describing
-from odradek.protocol.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsResponse,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
 from odradek.security.scram_credentials import MECHANISMS_BY_NAME, SALT_BYTES, ScramMechanism, salted_password
 
 if TYPE_CHECKING:
@@ -54,22 +49,22 @@ def set_password(cluster: Cluster, user: str, password: str, iterations: Mapping
     """`iterations` by mechanism. One request for each: a request may name a user once."""
     for name, count in iterations.items():
         mechanism, salt = MECHANISMS_BY_NAME[name], secrets.token_bytes(SALT_BYTES)
-        upsertion = ScramCredentialUpsertion(
+        upsertion = altering.ScramCredentialUpsertion(
             name=user,
             mechanism=mechanism,
             iterations=count,
             salt=salt,
             salted_password=salted_password(mechanism, password, salt, count),
         )
-        _alter(cluster, user, AlterUserScramCredentialsRequest(upsertions=[upsertion]))
+        _alter(cluster, user, altering.AlterUserScramCredentialsRequest(upsertions=[upsertion]))
 
 
 def remove_credentials(cluster: Cluster, credentials: Iterable[Credential]) -> None:
     for user, mechanism, _ in credentials:
-        deletion = ScramCredentialDeletion(name=user, mechanism=MECHANISMS_BY_NAME[mechanism])
-        _alter(cluster, user, AlterUserScramCredentialsRequest(deletions=[deletion]))
+        deletion = altering.ScramCredentialDeletion(name=user, mechanism=MECHANISMS_BY_NAME[mechanism])
+        _alter(cluster, user, altering.AlterUserScramCredentialsRequest(deletions=[deletion]))
 
 
-def _alter(cluster: Cluster, user: str, request: AlterUserScramCredentialsRequest) -> None:
-    for result in cluster.requests.ask_controller(request, AlterUserScramCredentialsResponse, 0).results:
+def _alter(cluster: Cluster, user: str, request: altering.AlterUserScramCredentialsRequest) -> None:
+    for result in cluster.requests.ask_controller(request, altering.AlterUserScramCredentialsResponse, 0).results:
         check(result.error_code, result.error_message, f"user {user}", "Alter")

@@ -9,37 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from odradek.admin.acls import (
-    OPERATIONS,
-    UNKNOWN_SETTINGS,
-    Access,
-    Selection,
-    Subjects,
-    as_row,
-    bindings,
-    check_access,
-    checked_principal,
-    create,
-    delete,
-    describe,
-    explanation,
-    filters,
-    find,
-    parse_resource,
-    unsupported_operation,
-)
+from odradek.admin import acls
 from odradek.cli.client.options import cluster_options, complete_groups, complete_topics, complete_transactional_ids
+from odradek.cli.framework import parameter_types as types
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import confirm, flag, option, repeatable, with_options, yes_option
 from odradek.cli.framework.output import note, print_json, print_list, print_result, say
-from odradek.cli.framework.parameter_types import (
-    GROUP_NAME,
-    TEXT,
-    TOPIC_NAME,
-    TRANSACTIONAL_ID,
-    ArgumentType,
-    checked_text,
-)
 from odradek.conventions.figures import count_text
 from odradek.security.acls.bindings import WILDCARD, AclBinding, AclFilter, PatternType, Permission
 from odradek.security.authorizer import Operation
@@ -48,7 +23,7 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
 
 F = TypeVar("F", bound=Callable[..., Any])
-OPERATION = click.Choice(list(OPERATIONS), case_sensitive=False)
+OPERATION = click.Choice(list(acls.OPERATIONS), case_sensitive=False)
 TITLES = ["TYPE", "RESOURCE", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION"]
 
 
@@ -66,7 +41,7 @@ def acl() -> None:
     """
 
 
-PRINCIPAL = ArgumentType("principal", lambda text: checked_principal(checked_text(text)))
+PRINCIPAL = types.ArgumentType("principal", lambda text: acls.checked_principal(types.checked_text(text)))
 
 
 def resource_options(function: F) -> F:
@@ -77,13 +52,13 @@ def resource_options(function: F) -> F:
         *arguments: Any, topics: tuple[str, ...], groups: tuple[str, ...], transactional_ids: tuple[str, ...],
         on_cluster: bool, **rest: Any,
     ) -> Any:  # fmt: skip
-        return function(*arguments, selection=Selection(topics, groups, transactional_ids, on_cluster), **rest)
+        return function(*arguments, selection=acls.Selection(topics, groups, transactional_ids, on_cluster), **rest)
 
     return with_options(  # type: ignore[no-any-return]  # a command keeps its type
         with_selection,
-        repeatable("--topic topics", "TOPIC", TOPIC_NAME, "A topic, or *.", shell_complete=complete_topics),
-        repeatable("--group groups", "GROUP", GROUP_NAME, "A group, or *.", shell_complete=complete_groups),
-        repeatable("--transactional-id transactional_ids", "ID", TRANSACTIONAL_ID, "A transactional id, or *.",
+        repeatable("--topic topics", "TOPIC", types.TOPIC_NAME, "A topic, or *.", shell_complete=complete_topics),
+        repeatable("--group groups", "GROUP", types.GROUP_NAME, "A group, or *.", shell_complete=complete_groups),
+        repeatable("--transactional-id transactional_ids", "ID", types.TRANSACTIONAL_ID, "A transactional id, or *.",
             shell_complete=complete_transactional_ids,
         ),
         flag("--cluster on_cluster", "The cluster itself."),
@@ -125,30 +100,35 @@ wanted_principals = principal_option("--principal", "principals", "Only rules of
     "--allow-principal", "allowed", "Principal that is allowed, such as User:alice; User:* is every principal."
 )
 @principal_option("--deny-principal", "denied", "Principal that is denied, whatever other rules allow.")
-@repeatable("--allow-host allowed_hosts", "ADDRESS", TEXT, "Host from which it is allowed; every host by default.")
-@repeatable("--deny-host denied_hosts", "ADDRESS", TEXT, "Host from which it is denied; every host by default.")
-@operation_option(f"Operation: {', '.join(OPERATIONS)}. All by default.")
+@repeatable(
+    "--allow-host allowed_hosts", "ADDRESS", types.TEXT, "Host from which it is allowed; every host by default."
+)
+@repeatable("--deny-host denied_hosts", "ADDRESS", types.TEXT, "Host from which it is denied; every host by default.")
+@operation_option(f"Operation: {', '.join(acls.OPERATIONS)}. All by default.")
 @flag("--producer", "Write, Describe and Create on topics; Write and Describe on transactional ids.")
 @flag("--consumer", "Read and Describe on topics, Read on groups.")
 @flag("--idempotent", "With --producer: IdempotentWrite on the cluster, for older brokers.")
 @cluster_options
 def add(
-    *, selection: Selection, pattern_type: PatternType, allowed: tuple[str, ...], denied: tuple[str, ...],
+    *, selection: acls.Selection, pattern_type: PatternType, allowed: tuple[str, ...], denied: tuple[str, ...],
     allowed_hosts: tuple[str, ...], denied_hosts: tuple[str, ...], operations: tuple[str, ...], producer: bool,
     consumer: bool, idempotent: bool, cluster: Cluster, as_json: bool,
 ) -> None:  # fmt: skip
     """Allow or deny operations to principals. A rule that exists stays as it is."""
-    access = Access(tuple(OPERATIONS[name] for name in operations), producer, consumer, idempotent)
+    access = acls.Access(tuple(acls.OPERATIONS[name] for name in operations), producer, consumer, idempotent)
     if not allowed and not denied:
         raise click.UsageError("name a principal: --allow-principal or --deny-principal")
-    problem = access.problem(selection) or unsupported_operation(access, selection)
+    problem = access.problem(selection) or acls.unsupported_operation(access, selection)
     if problem is not None:
         raise click.UsageError(problem)
-    subjects = [Subjects(allowed, allowed_hosts, Permission.ALLOW), Subjects(denied, denied_hosts, Permission.DENY)]
-    rules = bindings(selection, access, subjects, pattern_type)
-    create(cluster, rules)
+    subjects = [
+        acls.Subjects(allowed, allowed_hosts, Permission.ALLOW),
+        acls.Subjects(denied, denied_hosts, Permission.DENY),
+    ]
+    rules = acls.bindings(selection, access, subjects, pattern_type)
+    acls.create(cluster, rules)
     for rule in rules:
-        print_result({**as_row(rule), "added": True}, describe(rule), as_json=as_json)
+        print_result({**acls.as_row(rule), "added": True}, acls.describe(rule), as_json=as_json)
 
 
 @acl.command(
@@ -171,10 +151,15 @@ def add(
 @wanted_principals
 @cluster_options
 def list_acls(
-    *, selection: Selection, pattern_type: PatternType, principals: tuple[str, ...], cluster: Cluster, as_json: bool
+    *,
+    selection: acls.Selection,
+    pattern_type: PatternType,
+    principals: tuple[str, ...],
+    cluster: Cluster,
+    as_json: bool,
 ) -> None:
     """List the rules of the cluster."""
-    print_rules(find(cluster, of_principals(filters(selection, pattern_type), principals)), as_json=as_json)
+    print_rules(acls.find(cluster, of_principals(acls.filters(selection, pattern_type), principals)), as_json=as_json)
 
 
 def of_principals(wanted: list[AclFilter], principals: tuple[str, ...]) -> list[AclFilter]:
@@ -183,7 +168,7 @@ def of_principals(wanted: list[AclFilter], principals: tuple[str, ...]) -> list[
 
 
 def print_rules(rules: list[AclBinding], *, as_json: bool) -> None:
-    rows = [as_row(rule) for rule in rules]
+    rows = [acls.as_row(rule) for rule in rules]
     print_list(rows, TITLES, [list(row.values()) for row in rows], otherwise="no rules", as_json=as_json)
 
 
@@ -200,7 +185,7 @@ def print_rules(rules: list[AclBinding], *, as_json: bool) -> None:
     "literal", "literal", "prefixed", "match", "any", text="Which patterns of the name; `match` includes the wildcard."
 )
 @wanted_principals
-@option("--host", "ADDRESS", TEXT, "Only rules for this host.")
+@option("--host", "ADDRESS", types.TEXT, "Only rules for this host.")
 @operation_option("Only rules for this operation.")
 @option("--permission", None, click.Choice(["allow", "deny"], case_sensitive=False), "Only rules that allow, or deny.")
 @flag("--producer", "The rules that `acl add --producer` makes.")
@@ -208,12 +193,12 @@ def print_rules(rules: list[AclBinding], *, as_json: bool) -> None:
 @yes_option
 @cluster_options
 def remove(
-    *, selection: Selection, pattern_type: PatternType, principals: tuple[str, ...], host: str | None,
+    *, selection: acls.Selection, pattern_type: PatternType, principals: tuple[str, ...], host: str | None,
     operations: tuple[str, ...], permission: str | None, producer: bool, consumer: bool, yes: bool, cluster: Cluster,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Remove rules. The rules that match are shown, and removed after confirmation."""
-    access = Access(tuple(OPERATIONS[name] for name in operations), producer, consumer)
+    access = acls.Access(tuple(acls.OPERATIONS[name] for name in operations), producer, consumer)
     is_role = producer or consumer
     if not selection.resources and not principals:
         raise click.UsageError("name a resource (--topic, --group, --transactional-id, --cluster) or a --principal")
@@ -224,11 +209,11 @@ def remove(
     if is_role:
         wanted = [AclFilter(kind, name, pattern_type, operation=each) for kind, name, each in access.rights(selection)]
     else:
-        pairs = itertools.product(filters(selection, pattern_type), access.operations or (Operation.ANY,))
+        pairs = itertools.product(acls.filters(selection, pattern_type), access.operations or (Operation.ANY,))
         wanted = [each._replace(operation=operation) for each, operation in pairs]
     kept = Permission[(permission or ("allow" if is_role else "any")).upper()]
     wanted = [each._replace(host=host, permission=kept) for each in wanted]
-    found = find(cluster, of_principals(wanted, principals))
+    found = acls.find(cluster, of_principals(wanted, principals))
     if not found:
         if not as_json:
             say("no rules match: nothing was removed")
@@ -236,15 +221,15 @@ def remove(
     if not yes:
         show_matching(found, as_json=as_json)
     confirm(f"Remove {count_text(len(found), 'rule')}?", yes, refusal="nothing was removed")
-    for rule in delete(cluster, found):
-        print_result({**as_row(rule), "removed": True}, f"removed: {describe(rule)}", as_json=as_json)
+    for rule in acls.delete(cluster, found):
+        print_result({**acls.as_row(rule), "removed": True}, f"removed: {acls.describe(rule)}", as_json=as_json)
 
 
 def show_matching(rules: list[AclBinding], *, as_json: bool) -> None:
     """Before the question. JSON output has the rules that were removed, and no others."""
     note("These rules match:")
     if as_json:
-        note("\n".join(map(describe, rules)))
+        note("\n".join(map(acls.describe, rules)))
     else:
         print_rules(rules, as_json=False)
 
@@ -258,9 +243,9 @@ def show_matching(rules: list[AclBinding], *, as_json: bool) -> None:
 )
 @click.argument("principal", metavar="PRINCIPAL", type=PRINCIPAL)
 @click.argument("operation", metavar="OPERATION", type=OPERATION)
-@click.argument("resource", metavar="RESOURCE", type=TEXT)
+@click.argument("resource", metavar="RESOURCE", type=types.TEXT)
 @option(
-    "--host", "ADDRESS", TEXT,
+    "--host", "ADDRESS", types.TEXT,
     "Host of the principal. Without it, rules for single hosts do not count.", default=WILDCARD, show_default=False,
 )  # fmt: skip
 @cluster_options
@@ -274,23 +259,23 @@ def check(
     and allow.everyone.if.no.acl.found are read from a broker. If it does not show them, a note says so, and
     `knows_settings` of the JSON output is false.
     """
-    parsed = parse_resource(resource)
+    parsed = acls.parse_resource(resource)
     if parsed is None:
         expected = "topic:NAME, group:NAME, transactional-id:ID, user:PRINCIPAL, delegation-token:ID or cluster"
         raise click.UsageError(f"{resource}: expected {expected}")
     kind, name = parsed
-    decision, knows_settings = check_access(cluster, principal, OPERATIONS[operation], kind, name, host)
+    decision, knows_settings = acls.check_access(cluster, principal, acls.OPERATIONS[operation], kind, name, host)
     if as_json:
         rule = decision.binding
         asked = {"principal": principal, "operation": operation, "resource": resource, "allowed": decision.is_allowed}
-        rule_row = None if rule is None else as_row(rule)
+        rule_row = None if rule is None else acls.as_row(rule)
         reason = decision.reason.name.lower()
         print_json({**asked, "reason": reason, "rule": rule_row, "knows_settings": knows_settings})
     else:
         if not knows_settings:
-            note(UNKNOWN_SETTINGS)
+            note(acls.UNKNOWN_SETTINGS)
         verb = "may" if decision.is_allowed else "may not"
         say(f"{principal} {verb} {operation} on {resource}")
-        say(f"  {explanation(decision)}")
+        say(f"  {acls.explanation(decision)}")
     if not decision.is_allowed:
         context.exit(1)

@@ -8,26 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from odradek.admin.settings import (
-    ALL_BROKERS,
-    TOPIC_SETTINGS,
-    Change,
-    Kind,
-    Operation,
-    alter_settings,
-    read_setting_names,
-    read_settings,
-    suggesting_names,
-)
+from odradek.admin import settings
 from odradek.admin.wire import TIMEOUT_S
-from odradek.cli.client.options import (
-    COMPLETION_TIMEOUT_S,
-    cluster_options,
-    complete_groups,
-    complete_topic_settings,
-    complete_topics,
-    matching_names,
-)
+from odradek.cli.client import options as client
 from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.options import flag, repeatable
 from odradek.cli.framework.output import print_columns, print_json, say, strong
@@ -40,12 +23,17 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 Pairs = tuple[tuple[str, str], ...]
 
-KINDS = {"topic": Kind.TOPIC, "broker": Kind.BROKER, ALL_BROKERS: Kind.BROKER, "group": Kind.GROUP}
+KINDS = {
+    "topic": settings.Kind.TOPIC,
+    "broker": settings.Kind.BROKER,
+    settings.ALL_BROKERS: settings.Kind.BROKER,
+    "group": settings.Kind.GROUP,
+}
 DONE = {
-    Operation.SET: "",
-    Operation.DELETE: " (default)",
-    Operation.APPEND: " (added)",
-    Operation.SUBTRACT: " (removed)",
+    settings.Operation.SET: "",
+    settings.Operation.DELETE: " (default)",
+    settings.Operation.APPEND: " (added)",
+    settings.Operation.SUBTRACT: " (removed)",
 }
 
 
@@ -70,7 +58,7 @@ class Entity(NamedTuple):
         return f"{self.kind} {self.name}".rstrip()
 
     @property
-    def resource(self) -> tuple[Kind, str]:
+    def resource(self) -> tuple[settings.Kind, str]:
         return KINDS[self.kind], self.name
 
 
@@ -78,8 +66,8 @@ def complete_entities(context: click.Context, parameter: click.Parameter, incomp
     """Names of topics or groups, by the TYPE before them."""
     kind = context.params.get("kind")
     if kind == "topic":
-        return complete_topics(context, parameter, incomplete)
-    return complete_groups(context, parameter, incomplete) if kind == "group" else []
+        return client.complete_topics(context, parameter, incomplete)
+    return client.complete_groups(context, parameter, incomplete) if kind == "group" else []
 
 
 def complete_settings(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -88,9 +76,9 @@ def complete_settings(context: click.Context, parameter: click.Parameter, incomp
     words = [*context.args, None, None]
     kind, name = context.params.get("kind") or words[0], context.params.get("name") or words[1]
     if kind == "topic":
-        return complete_topic_settings(context, parameter, incomplete)
-    return matching_names(
-        context, incomplete, lambda cluster: known_settings(cluster, kind, name, COMPLETION_TIMEOUT_S)
+        return client.complete_topic_settings(context, parameter, incomplete)
+    return client.matching_names(
+        context, incomplete, lambda cluster: known_settings(cluster, kind, name, client.COMPLETION_TIMEOUT_S)
     )
 
 
@@ -104,15 +92,15 @@ def entity_arguments(function: F) -> F:
     name = click.argument(
         "name", metavar="NAME", required=False, cls=OptionalArgument, type=TEXT, shell_complete=complete_entities
     )
-    kind = click.argument("kind", metavar="TYPE", type=click.Choice(["topic", "broker", "group", ALL_BROKERS]))
+    kind = click.argument("kind", metavar="TYPE", type=click.Choice(["topic", "broker", "group", settings.ALL_BROKERS]))
     return kind(name(function))
 
 
 def find_entity(cluster: Cluster, kind: str, name: str | None) -> Entity:
     """The entity that TYPE and NAME stand for. The name of the only broker may be left out."""
-    if kind == ALL_BROKERS:
+    if kind == settings.ALL_BROKERS:
         if name is not None:
-            raise click.UsageError(f"{ALL_BROKERS} takes no name: it applies to all brokers")
+            raise click.UsageError(f"{settings.ALL_BROKERS} takes no name: it applies to all brokers")
         return Entity(kind, "")
     brokers = broker_ids(cluster) if kind == "broker" else []
     if name:
@@ -125,7 +113,7 @@ def find_entity(cluster: Cluster, kind: str, name: str | None) -> Entity:
     if kind != "broker":
         raise click.UsageError(f"name the {kind}: `odradek {kind} list` shows those that exist")
     if len(brokers) > 1:
-        raise click.UsageError(f"name a broker of {', '.join(brokers)}, or use {ALL_BROKERS} for all")
+        raise click.UsageError(f"name a broker of {', '.join(brokers)}, or use {settings.ALL_BROKERS} for all")
     return Entity(kind, brokers[0])
 
 
@@ -136,10 +124,10 @@ def broker_ids(cluster: Cluster) -> list[str]:
 def known_settings(cluster: Cluster, kind: str | None, name: str | None, timeout_s: float = TIMEOUT_S) -> Sequence[str]:
     """The settings of this kind of entity. Those of all brokers are read from one of them."""
     if kind == "topic":
-        return TOPIC_SETTINGS
+        return settings.TOPIC_SETTINGS
     if kind == "group":
-        return read_setting_names(cluster, Kind.GROUP, name or "any", timeout_s)
-    return read_setting_names(cluster, Kind.BROKER, name or broker_ids(cluster)[0], timeout_s)
+        return settings.read_setting_names(cluster, settings.Kind.GROUP, name or "any", timeout_s)
+    return settings.read_setting_names(cluster, settings.Kind.BROKER, name or broker_ids(cluster)[0], timeout_s)
 
 
 @config.command(
@@ -152,14 +140,14 @@ def known_settings(cluster: Cluster, kind: str | None, name: str | None, timeout
 )
 @entity_arguments
 @flag("--all everything", "Show every setting, not only those that differ.")
-@cluster_options
+@client.cluster_options
 def describe(kind: str, name: str | None, everything: bool, cluster: Cluster, as_json: bool) -> None:
     """Show settings, and where their values come from.
 
     TYPE is topic, broker, broker-default (all brokers) or group. NAME is a topic, a broker id or a group.
     """
     entity = find_entity(cluster, kind, name)
-    shown = [each for each in read_settings(cluster, *entity.resource) if everything or not each.is_default]
+    shown = [each for each in settings.read_settings(cluster, *entity.resource) if everything or not each.is_default]
     if as_json:
         for each in shown:
             facts = {"setting": each.name, **each.as_object(), "read_only": each.is_read_only}
@@ -199,7 +187,7 @@ def assignments_option(name: str, *flags: str, text: str) -> Callable[[F], F]:
 @assignments_option("additions", "--append", text="Add a value to a setting that is a list. Repeatable.")
 @assignments_option("removals", "--subtract", text="Remove a value from a setting that is a list. Repeatable.")
 @flag("--allow-unknown", "Store broker settings that the broker does not know.")
-@cluster_options
+@client.cluster_options
 def alter(
     *, kind: str, name: str | None, assignments: Pairs, deletions: tuple[str, ...], additions: Pairs, removals: Pairs,
     allow_unknown: bool, cluster: Cluster, as_json: bool,
@@ -209,10 +197,10 @@ def alter(
     TYPE is topic, broker, broker-default (all brokers) or group. NAME is a topic, a broker id or a group. A broker's
     own setting takes precedence over broker-default.
     """
-    changes = [Change(key, value, Operation.SET) for key, value in assignments]
-    changes += [Change(key, None, Operation.DELETE) for key in deletions]
-    changes += [Change(key, value, Operation.APPEND) for key, value in additions]
-    changes += [Change(key, value, Operation.SUBTRACT) for key, value in removals]
+    changes = [settings.Change(key, value, settings.Operation.SET) for key, value in assignments]
+    changes += [settings.Change(key, None, settings.Operation.DELETE) for key in deletions]
+    changes += [settings.Change(key, value, settings.Operation.APPEND) for key, value in additions]
+    changes += [settings.Change(key, value, settings.Operation.SUBTRACT) for key, value in removals]
     if not changes:
         raise click.UsageError("nothing to alter: give --set, --delete, --append or --subtract")
     entity = find_entity(cluster, kind, name)
@@ -220,8 +208,8 @@ def alter(
     names = [each.name for each in changes]
     if "broker" in entity.kind and not allow_unknown:
         check_known(names, known)
-    with suggesting_names(names, known):
-        alter_settings(cluster, *entity.resource, changes)
+    with settings.suggesting_names(names, known):
+        settings.alter_settings(cluster, *entity.resource, changes)
     if as_json:
         done = {"set": dict(assignments), "deleted": list(deletions)}
         done |= {"appended": dict(additions), "subtracted": dict(removals)}

@@ -11,29 +11,11 @@ from odradek.admin.errors import NotAuthorized
 from odradek.admin.groups import with_similar_names
 from odradek.admin.settings import Change, Kind, Operation, alter_settings, read_settings, suggesting_names
 from odradek.admin.topics import choose_topics, delete_records, delete_topics, grow_topic, has_pattern
-from odradek.cli.client.options import (
-    THIS_USER,
-    cluster_options,
-    complete_topic_assignments,
-    complete_topic_settings,
-    complete_topics,
-    nothing_visible,
-    topic_argument,
-    topics_argument,
-)
+from odradek.cli.client import options as client
 from odradek.cli.framework import output
+from odradek.cli.framework import parameter_types as types
 from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option
-from odradek.cli.framework.parameter_types import (
-    OFFSET,
-    PARTITION,
-    PARTITION_COUNT,
-    REPLICATION_FACTOR,
-    SETTING,
-    SETTING_NAME,
-    TIME_MS,
-    TOPIC_NAME,
-)
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.security.authorizer import Operation as Permission
@@ -58,12 +40,17 @@ def topic() -> None:
 
 
 def partitions_option(text: str) -> Callable[[F], F]:
-    return option("--partitions -p", "N", PARTITION_COUNT, text)
+    return option("--partitions -p", "N", types.PARTITION_COUNT, text)
 
 
 def configs_option(text: str) -> Callable[[F], F]:
     return option(
-        "--config -c configs", "KEY=VALUE", SETTING, text, shell_complete=complete_topic_assignments, multiple=True
+        "--config -c configs",
+        "KEY=VALUE",
+        types.SETTING,
+        text,
+        shell_complete=client.complete_topic_assignments,
+        multiple=True,
     )
 
 
@@ -75,15 +62,15 @@ def configs_option(text: str) -> Callable[[F], F]:
         ("in a script that may run twice", "odradek topic create pump --if-not-exists --format json"),
     ]
 )
-@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=TOPIC_NAME)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=types.TOPIC_NAME)
 @partitions_option("Number of partitions. Default: the broker's num.partitions.")
 @option(
-    "--replication-factor -r", "N", REPLICATION_FACTOR,
+    "--replication-factor -r", "N", types.REPLICATION_FACTOR,
     "Replicas of each partition. Default: the broker's default.replication.factor.",
 )  # fmt: skip
 @configs_option("Setting of the topic. Repeatable.")
 @flag("--if-not-exists", "Succeed if the topic already exists, and leave it unchanged.")
-@cluster_options
+@client.cluster_options
 def create(
     *, names: tuple[str, ...], partitions: int | None, replication_factor: int | None, configs: Pairs,
     if_not_exists: bool, cluster: Cluster, as_json: bool,
@@ -116,7 +103,7 @@ def partition_count(cluster: Cluster, name: str) -> int | None:
     ],
 )
 @flag("--internal", "Include internal topics, whose names start with __.")
-@cluster_options
+@client.cluster_options
 def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
     """List the topics of the cluster."""
     rows = [
@@ -124,7 +111,7 @@ def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
         for each in cluster.topics()
         if internal or not each.name.startswith("__")
     ]
-    nothing = NO_TOPICS if rows or as_json else nothing_visible(cluster, "topics", NO_TOPICS, Permission.ALTER)
+    nothing = NO_TOPICS if rows or as_json else client.nothing_visible(cluster, "topics", NO_TOPICS, Permission.ALTER)
     objects = [dict(zip(("topic", "partitions", "replication_factor"), row, strict=True)) for row in rows]
     output.print_list(objects, ["TOPIC", "PARTITIONS", "REPLICAS"], rows, otherwise=nothing, as_json=as_json)
 
@@ -140,11 +127,16 @@ def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
     ],
 )
 @click.argument(
-    "names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TOPIC_NAME, shell_complete=complete_topics
+    "names",
+    metavar="NAME...",
+    nargs=-1,
+    cls=OptionalArgument,
+    type=types.TOPIC_NAME,
+    shell_complete=client.complete_topics,
 )
 @flag("--internal", "Include internal topics when describing all, or by a pattern.")
 @flag("--all-configs", "Show every setting, not only those that differ from the default.")
-@cluster_options
+@client.cluster_options
 def describe(names: tuple[str, ...], internal: bool, all_configs: bool, cluster: Cluster, as_json: bool) -> None:
     """Show partitions, offsets and settings of topics: the named ones, or all.
 
@@ -177,7 +169,7 @@ def collect(cluster: Cluster, description: TopicDescription, all_configs: bool) 
         settings = read_settings(cluster, Kind.TOPIC, description.name)
         configs = {each.name: each.as_object() for each in settings if all_configs or not each.is_default}
     except NotAuthorized as failure:
-        output.note(failure.message.replace(THIS_USER, cluster.principal))
+        output.note(failure.message.replace(client.THIS_USER, cluster.principal))
         configs = None
     return {
         "topic": description.name,
@@ -231,14 +223,14 @@ def print_topic(topic: dict[str, Any], all_configs: bool) -> None:
         ("back to the default", "odradek topic alter pump --delete-config retention.ms"),
     ]
 )
-@click.argument("name", type=TOPIC_NAME, shell_complete=complete_topics)
+@click.argument("name", type=types.TOPIC_NAME, shell_complete=client.complete_topics)
 @partitions_option("New number of partitions. It can only grow.")
 @configs_option("Set a setting. Repeatable.")
 @repeatable(
-    "--delete-config -d deletions", "KEY", SETTING_NAME,
-    "Return a setting to its default.", shell_complete=complete_topic_settings,
+    "--delete-config -d deletions", "KEY", types.SETTING_NAME,
+    "Return a setting to its default.", shell_complete=client.complete_topic_settings,
 )  # fmt: skip
-@cluster_options
+@client.cluster_options
 def alter(
     *, name: str, partitions: int | None, configs: Pairs, deletions: tuple[str, ...], cluster: Cluster, as_json: bool
 ) -> None:
@@ -287,14 +279,14 @@ class Trim(NamedTuple):
         ("every record; the topic stays", "odradek topic trim pump --all --yes"),
     ]
 )
-@topic_argument
-@option("--before-offset", "N", OFFSET, "Delete records before this offset.")
-@option("--before-time", "TIME", TIME_MS, "Delete records before a time: ISO, epoch ms, or -1h.")
-@option("--keep-last", "N", OFFSET, "Delete all but the last N offsets of each partition.")
+@client.topic_argument
+@option("--before-offset", "N", types.OFFSET, "Delete records before this offset.")
+@option("--before-time", "TIME", types.TIME_MS, "Delete records before a time: ISO, epoch ms, or -1h.")
+@option("--keep-last", "N", types.OFFSET, "Delete all but the last N offsets of each partition.")
 @flag("--all everything", "Delete all records.")
-@repeatable("--partition -p partitions", "N", PARTITION, "Only this partition. Default: all.")
+@repeatable("--partition -p partitions", "N", types.PARTITION, "Only this partition. Default: all.")
 @yes_option
-@cluster_options
+@client.cluster_options
 def trim(topic: str, partitions: tuple[int, ...], yes: bool, cluster: Cluster, as_json: bool, **ways: Any) -> None:
     """Delete the oldest records of a topic, up to an offset or a time. The offsets of the others do not change."""
     if sum(value is not None and value is not False for value in ways.values()) != 1:
@@ -345,9 +337,9 @@ def plan_trims(
         ("those whose names match a pattern", "odradek topic delete 'tmp-*'"),
     ]
 )
-@topics_argument
+@client.topics_argument
 @yes_option
-@cluster_options
+@client.cluster_options
 def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -> None:
     """Delete topics and all their records.
 

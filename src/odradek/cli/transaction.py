@@ -6,13 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from odradek.admin import transactions
-from odradek.cli.client.options import (
-    cluster_options,
-    complete_topics,
-    nothing_visible,
-    topic_argument,
-    transactional_ids_argument,
-)
+from odradek.cli.client import options as client
 from odradek.cli.framework import output
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import confirm, option, repeatable, state_option, yes_option
@@ -58,7 +52,7 @@ def transaction() -> None:
     "Only transactions that have been open for longer, such as 30s or 1h.",
 )  # fmt: skip
 @option("--pattern", "REGEX", TEXT, "Only transactional ids that match this regular expression (RE2) as a whole.")
-@cluster_options
+@client.cluster_options
 def list_transactions(
     states: tuple[str, ...], producer_ids: tuple[int, ...], open_for_ms: int | None, pattern: str | None,
     cluster: Cluster, as_json: bool,
@@ -79,7 +73,9 @@ def list_transactions(
     nothing = "no transactions; a producer with a transactional.id begins them"
     if states or producer_ids or open_for_ms is not None or pattern:
         nothing = "no such transactions"
-    nothing = nothing if rows or as_json else nothing_visible(cluster, "transactions", nothing, Operation.DESCRIBE)
+    nothing = (
+        nothing if rows or as_json else client.nothing_visible(cluster, "transactions", nothing, Operation.DESCRIBE)
+    )
     output.print_list(
         [dict(zip(("transactional_id", "coordinator", "producer_id", "state"), row, strict=True)) for row in rows],
         ["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "STATE"],
@@ -96,8 +92,8 @@ def list_transactions(
         ("the state, for a script", "odradek transaction describe billing-1 --format json | jq -r .state"),
     ],
 )
-@transactional_ids_argument
-@cluster_options
+@client.transactional_ids_argument
+@client.cluster_options
 def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """Show coordinator, state, timeout, start and partitions of transactions."""
     described = (transactions.describe_transaction(cluster.requests, name) for name in dict.fromkeys(names))
@@ -131,11 +127,11 @@ def print_transaction(described: dict[str, Any]) -> None:
         ("", "odradek transaction abort orders --partition 2 --start-offset 1041"),
     ],
 )
-@topic_argument
+@client.topic_argument
 @option("--partition -p", "N", PARTITION, "The partition.", required=True)
 @option("--start-offset", "N", OFFSET, "Offset of the transaction's first record there.", required=True)
 @yes_option
-@cluster_options
+@client.cluster_options
 def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Cluster, as_json: bool) -> None:
     """Abort a transaction that is open in a partition, by its first offset there.
 
@@ -160,12 +156,12 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
     ],
 )
 @option("--broker-id", "N", NumberType(0, INT32_MAX), "Only partitions that this broker leads.")
-@option("--topic", "TOPIC", TOPIC_NAME, "Only partitions of this topic.", shell_complete=complete_topics)
+@option("--topic", "TOPIC", TOPIC_NAME, "Only partitions of this topic.", shell_complete=client.complete_topics)
 @option(
     "--max-timeout max_timeout_ms", "DURATION", DURATION_MS,
     "The brokers' transaction.max.timeout.ms: younger transactions are not examined.", default=LARGEST_TIMEOUT,
 )  # fmt: skip
-@cluster_options
+@client.cluster_options
 def find_hanging(
     broker_id: int | None, topic: str | None, max_timeout_ms: int, cluster: Cluster, as_json: bool
 ) -> None:

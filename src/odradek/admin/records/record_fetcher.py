@@ -13,15 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from odradek.admin.errors import (
-    LostConnection,
-    NoAnswer,
-    NoSuchTopic,
-    NotAuthorized,
-    RefusedConnection,
-    broker_failure,
-    error_text,
-)
+from odradek.admin import errors
 from odradek.admin.offsets import EARLIEST, LATEST, Key, offsets_request
 from odradek.admin.offsets import VERSION as LIST_OFFSETS_VERSION
 from odradek.admin.records.fetched_batches import LARGEST_BATCH_BYTES, PartitionReader, UnreadableBatch
@@ -290,7 +282,7 @@ class RecordFetcher:
             secured = self._cluster.address(*address)
             try:
                 self._brokers[address] = LeaderConnection(BrokerConnection(secured, timeout_s))
-            except (NoAnswer, LostConnection) as failure:
+            except (errors.NoAnswer, errors.LostConnection) as failure:
                 now = time.monotonic()
                 retry_at = now + max(RETRY_S, BACKOFF * (now - began_at))
                 self._failed[address] = retry_at, min(2 * timeout_s, LONGEST_CONNECT_S)
@@ -326,7 +318,7 @@ class RecordFetcher:
         broker.is_receiving = False
         try:
             broker.connection.send(request, FETCH_VERSION if broker.is_fetch else LIST_OFFSETS_VERSION, self._client_id)
-        except LostConnection as failure:
+        except errors.LostConnection as failure:
             self._lose(address, failure)
 
     def _lose(self, address: Address, failure: Failure) -> None:
@@ -350,15 +342,15 @@ class RecordFetcher:
             asked = [each for each in unled if each.key[0] == topic]
             try:
                 described = self._cluster.describe_topic(topic)
-            except (NoSuchTopic, NotAuthorized) as failure:
+            except (errors.NoSuchTopic, errors.NotAuthorized) as failure:
                 for each in asked:
-                    if isinstance(failure, NotAuthorized) or now - each.since > MISSING_TOPIC_S:
+                    if isinstance(failure, errors.NotAuthorized) or now - each.since > MISSING_TOPIC_S:
                         self._fail(each, failure)
                     else:
                         self._look_up_later(each, "")
                 continue
             except Failure as failure:  # it may have taken the timeout; other topics have the same brokers
-                if isinstance(failure, RefusedConnection):
+                if isinstance(failure, errors.RefusedConnection):
                     raise
                 for each in unled:
                     if each.leader is None:
@@ -386,8 +378,8 @@ class RecordFetcher:
                 if broker.connection.fileno() in ready:
                     self._receive(address, broker)
                 if broker.deadline is not None and time.monotonic() > broker.deadline:
-                    self._lose(address, NoAnswer(f"no response from {address[0]}:{address[1]} in time"))
-            except (NoAnswer, LostConnection) as failure:
+                    self._lose(address, errors.NoAnswer(f"no response from {address[0]}:{address[1]} in time"))
+            except (errors.NoAnswer, errors.LostConnection) as failure:
                 self._lose(address, failure)
 
     def _receive(self, address: Address, broker: LeaderConnection) -> None:
@@ -456,9 +448,9 @@ class RecordFetcher:
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._fail(partition, Failure(f"topic {topic}, partition {index} has no offset {partition.offset}"))
         elif code in RETRIED_ERRORS:
-            self._look_up_later(partition, error_text(code, None, f"{topic}-{index}"))
+            self._look_up_later(partition, errors.error_text(code, None, f"{topic}-{index}"))
         else:
-            self._fail(partition, broker_failure(code, None, f"topic {topic}, partition {index}", "Read"))
+            self._fail(partition, errors.broker_failure(code, None, f"topic {topic}, partition {index}", "Read"))
 
 
 def fetch_request(led: Iterable[AssignedPartition], settings: FetchSettings, *, reads_committed: bool) -> FetchRequest:

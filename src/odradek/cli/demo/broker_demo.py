@@ -22,15 +22,8 @@ from confluent_kafka import Message, TopicPartition
 from odradek.admin.cluster import Cluster
 from odradek.admin.errors import NoSuchTopic
 from odradek.cli.client.options import DEFAULT_BOOTSTRAP_SERVER
+from odradek.cli.demo import local_brokers
 from odradek.cli.demo.cluster_demo import run_cluster_demo
-from odradek.cli.demo.local_brokers import (
-    TITLE,
-    brokers_option,
-    check_ports,
-    figures_line,
-    local_broker,
-    port_option,
-)
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option, option
@@ -195,10 +188,10 @@ class Screen:
         is_default = self.address == DEFAULT_BOOTSTRAP_SERVER and not os.environ.get("ODRADEK_BOOTSTRAP_SERVER")
         where = "" if is_default else f" -b {self.address}"
         return [
-            f"{TITLE}  broker on {self.address}, started in {self.start_s:.2f} s; topic {self.topic}",
+            f"{local_brokers.TITLE}  broker on {self.address}, started in {self.start_s:.2f} s; topic {self.topic}",
             "",
-            figures_line(counts),
-            figures_line(latencies, fg="green"),
+            local_brokers.figures_line(counts),
+            local_brokers.figures_line(latencies, fg="green"),
             "",
             faint("  ".join(title.rjust(width) for title, width in COLUMNS.items())),
             *map(record_line, self.recent),
@@ -248,12 +241,12 @@ def record_line(record: DemoRecord) -> str:
     ]
 )
 @option("--seconds", "N", POSITIVE, "Stop N seconds after the first record.")
-@port_option
+@local_brokers.port_option
 @click.option(
     "--data-dir", type=click.Path(file_okay=False), help="Data directory of the broker. Default: a temporary one."
 )
 @option("--rate", "N", POSITIVE, "Records per second.", default=50)
-@brokers_option
+@local_brokers.brokers_option
 @option(
     "--kill-every", "SECONDS", POSITIVE,
     "With --brokers: kill a leader in every period, and start it again half a period later.",
@@ -274,12 +267,12 @@ def demo(
     """
     if brokers == 1 and kill_every is not None:
         raise click.UsageError("--kill-every needs --brokers 2 or more")
-    check_ports(port, brokers, "demo")
+    local_brokers.check_ports(port, brokers, "demo")
     if brokers > 1:
         run_cluster_demo(brokers, port, data_dir, rate, seconds, kill_every, as_json=as_json)
         return
     began_at = time.monotonic()
-    with local_broker(port, data_dir) as running:
+    with local_brokers.local_broker(port, data_dir) as running:
         live = LiveLines() if sys.stdout.isatty() and not as_json else None
         start_s = time.monotonic() - began_at
         screen = Screen(running.bootstrap_servers, TOPIC, start_s, as_json=as_json, live=live)

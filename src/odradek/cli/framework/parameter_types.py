@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.conventions.figures import (
-    DURATION,
-    INT32_MAX,
-    INT64_MAX,
-    parse_duration_ms,
-    parse_size_bytes,
-    parse_time_ms,
-)
+from odradek.conventions import figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,10 +95,10 @@ def _setting(text: str) -> tuple[str, str]:
     """`key=value` of a setting. Times and sizes may have units, as in `retention.ms=7d` and `segment.bytes=1GiB`. The
     broker refuses what is neither."""
     key, value = _pair(checked_text, text)
-    match = DURATION.fullmatch(value)
+    match = figures.DURATION.fullmatch(value)
     if key.endswith(".ms") and match is not None and match[2]:
-        return key, str(parse_duration_ms(value))
-    size_bytes = parse_size_bytes(value) if key.endswith(".bytes") else None
+        return key, str(figures.parse_duration_ms(value))
+    size_bytes = figures.parse_size_bytes(value) if key.endswith(".bytes") else None
     return key, value if size_bytes is None else str(size_bytes)
 
 
@@ -127,7 +120,7 @@ def quoted(value: object) -> str:
 
 def _time_ms(text: str) -> int:
     try:
-        return parse_time_ms(text, int(time.time() * 1000))
+        return figures.parse_time_ms(text, int(time.time() * 1000))
     except ValueError:
         hint = "write 2026-01-31T12:00, epoch milliseconds, or -1h"
         raise ValueError(f"{quoted(text)} is not a time; {hint}") from None
@@ -144,19 +137,19 @@ def _written_time_ms(text: str) -> int:
 
 def _duration_ms(text: str) -> int:
     try:
-        return parse_duration_ms(text)
+        return figures.parse_duration_ms(text)
     except ValueError:
         raise ValueError(f"{quoted(text)} is not a duration; write 500ms, 10s or 1h") from None
     except OverflowError:
         raise ValueError(f"{quoted(text)} is too long") from None
 
 
-PARTITION = NumberType(0, INT32_MAX)
-PARTITION_COUNT = NumberType(1, INT32_MAX)
+PARTITION = NumberType(0, figures.INT32_MAX)
+PARTITION_COUNT = NumberType(1, figures.INT32_MAX)
 REPLICATION_FACTOR = NumberType(1, 2**15 - 1)
-OFFSET = NumberType(0, INT64_MAX)
-RECORD_COUNT = NumberType(1, INT64_MAX)
-SIZE_BYTES = NumberType(1, INT32_MAX)
+OFFSET = NumberType(0, figures.INT64_MAX)
+RECORD_COUNT = NumberType(1, figures.INT64_MAX)
+SIZE_BYTES = NumberType(1, figures.INT32_MAX)
 VALUE_SIZE_BYTES = NumberType(0, LARGEST_VALUE_BYTES)
 POSITIVE = ArgumentType("number", _positive)
 TEXT = ArgumentType("text", checked_text)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.cli.log import findings
 from odradek.conventions.failures import Failure
 from odradek.host.real_disk import RealDisk
-from odradek.log import stored_segment
+from odradek.log import stored_segment, transaction_index
 from odradek.log.cleaned_segment import CLEANED_SUFFIX, SWAP_SUFFIX
 from odradek.log.compaction.record_keys import read_keys, read_offset_deltas
 from odradek.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
@@ -28,13 +28,6 @@ from odradek.log.producer_replay import find_aborted_transactions, recover_segme
 from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX
 from odradek.log.segment import LARGEST_RELATIVE_OFFSET, Segment
 from odradek.log.snapshot_files import SnapshotFiles
-from odradek.log.transaction_index import (
-    TRANSACTION_INDEX_SUFFIX,
-    AbortedTransaction,
-    checksum_path,
-    decode_transaction_index,
-    read_transaction_index,
-)
 from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, has_valid_checksum, read_batch_header
 from odradek.protocol.compression import decompress
 from odradek.protocol.malformed import MalformedMessage
@@ -354,12 +347,12 @@ def transaction_index_problem(check: findings.SegmentCheck, files: PartitionFile
     """`is_complete` if the index must list every aborted transaction, which a broker that was killed has not written
     for its newest segment."""
     try:
-        data = read_transaction_index(RealDisk(), index_path(check.path))
+        data = transaction_index.read_transaction_index(RealDisk(), index_path(check.path))
     except FileNotFoundError:
         data = b""
     except MalformedMessage as problem:
         return str(problem)
-    listed = {(each.producer_id, each.last_offset): each for each in decode_transaction_index(data)}
+    listed = {(each.producer_id, each.last_offset): each for each in transaction_index.decode_transaction_index(data)}
     for aborted in files.find_aborted(check.path) if is_complete and check.markers else ():
         entry = listed.get((aborted.producer_id, aborted.last_offset))
         if entry is None or not _covers(entry, aborted):
@@ -376,18 +369,18 @@ def transaction_index_problem(check: findings.SegmentCheck, files: PartitionFile
     return None
 
 
-def _covers(entry: AbortedTransaction, found: AbortedTransaction) -> bool:
+def _covers(entry: transaction_index.AbortedTransaction, found: transaction_index.AbortedTransaction) -> bool:
     """What follows from the batches that compaction has left may be higher than in the entry, never lower."""
     return entry.first_offset <= found.first_offset and entry.last_stable_offset <= found.last_stable_offset
 
 
 def index_path(segment_path: str) -> str:
-    return segment_path.removesuffix(stored_segment.LOG_SUFFIX) + TRANSACTION_INDEX_SUFFIX
+    return segment_path.removesuffix(stored_segment.LOG_SUFFIX) + transaction_index.TRANSACTION_INDEX_SUFFIX
 
 
 def rebuild_indexes(segment_path: str) -> None:
     snapshots, earlier, segment = PartitionFiles(os.path.dirname(segment_path)).before(segment_path)
-    paths = (segment.transaction_index.path, checksum_path(segment.transaction_index.path))
+    paths = (segment.transaction_index.path, transaction_index.checksum_path(segment.transaction_index.path))
     segment.transaction_index.has_file = any(map(os.path.exists, paths))
     recover_segment(segment, LogConfig().index_interval_bytes, snapshots, earlier)
     for file in segment.open_indexes():
@@ -416,14 +409,14 @@ class PartitionFiles:
             return self._snapshots, self._segments[:index], self._segments[index]
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), segment_path)
 
-    def find_aborted(self, segment_path: str) -> list[AbortedTransaction]:
+    def find_aborted(self, segment_path: str) -> list[transaction_index.AbortedTransaction]:
         try:
             return self._find_aborted(segment_path)
         except FileNotFoundError:  # removed since the directory was listed
             self.forget()
             return self._find_aborted(segment_path)
 
-    def _find_aborted(self, segment_path: str) -> list[AbortedTransaction]:
+    def _find_aborted(self, segment_path: str) -> list[transaction_index.AbortedTransaction]:
         snapshots, earlier, segment = self.before(segment_path)
         try:
             return find_aborted_transactions(snapshots, earlier, segment)

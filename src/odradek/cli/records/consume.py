@@ -12,22 +12,11 @@ from odradek.admin.cluster import Cluster, chosen_partitions, without_leader
 from odradek.admin.records.record_reader import PartitionRange, RecordReader, Start, find_ranges
 from odradek.admin.topics import choose_topics, has_pattern, topics_text
 from odradek.cli.client.options import cluster_options, complete_groups, complete_topics
+from odradek.cli.framework import parameter_types as types
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.interrupt import interrupt_on_terminate
 from odradek.cli.framework.options import flag, option, option_names, repeatable
 from odradek.cli.framework.output import note
-from odradek.cli.framework.parameter_types import (
-    BYTES,
-    DURATION_MS,
-    GROUP_NAME,
-    OFFSET,
-    PARTITION,
-    RECORD_COUNT,
-    TIME_MS,
-    TOPIC_NAME,
-    ArgumentType,
-    quoted,
-)
 from odradek.cli.records.formats import FormatError, RecordWriter, format_writer, json_writer, terminal_json_writer
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT64_MAX, count_text
@@ -55,9 +44,9 @@ def read_start(text: str) -> Start:
         return NAMES[text]
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.isdecimal() or len(digits) > 40:
-        raise ValueError(f"{quoted(text)} is no offset; write earliest, latest, a number, or -N")
+        raise ValueError(f"{types.quoted(text)} is no offset; write earliest, latest, a number, or -N")
     if int(digits) > INT64_MAX:
-        raise ValueError(f"{quoted(text)} is larger than any offset ({INT64_MAX})")
+        raise ValueError(f"{types.quoted(text)} is larger than any offset ({INT64_MAX})")
     return Start(last=int(digits)) if text.startswith("-") else Start(offset=int(digits))
 
 
@@ -73,33 +62,35 @@ def read_start(text: str) -> Start:
         ("for a program", "odradek consume pump --from-beginning --until-end --format json | jq .value"),
     ]
 )
-@click.argument("names", metavar="TOPIC...", nargs=-1, required=True, type=TOPIC_NAME, shell_complete=complete_topics)
+@click.argument(
+    "names", metavar="TOPIC...", nargs=-1, required=True, type=types.TOPIC_NAME, shell_complete=complete_topics
+)
 @flag("--from-beginning", "Start at the earliest record.")
 @flag("--from-end", "Start after the latest record (default without --until-end).")
-@option("--from-time", "TIME", TIME_MS, "Start at a time: ISO, epoch ms, or -1h.")
+@option("--from-time", "TIME", types.TIME_MS, "Start at a time: ISO, epoch ms, or -1h.")
 @option(
-    "--offset -o", "OFFSET", ArgumentType("offset", read_start),
+    "--offset -o", "OFFSET", types.ArgumentType("offset", read_start),
     "Start at this offset: a number, earliest, latest, or -N for N records before the end of each partition.",
 )  # fmt: skip
-@option("--last", "N", OFFSET, "Start N records before the end of each partition (as -o -N).")
+@option("--last", "N", types.OFFSET, "Start N records before the end of each partition (as -o -N).")
 @option(
     "--group -g",
     "NAME",
-    GROUP_NAME,
+    types.GROUP_NAME,
     "Join this consumer group: start at its committed offsets, and commit what was read. --from-beginning and "
     "-o earliest or latest apply where nothing is committed.",
     shell_complete=complete_groups,
 )
-@repeatable("--partition -p partitions", "N", PARTITION, "Read only this partition.")
-@option("--max-records -n", "N", RECORD_COUNT, "Stop after N records.")
+@repeatable("--partition -p partitions", "N", types.PARTITION, "Read only this partition.")
+@option("--max-records -n", "N", types.RECORD_COUNT, "Stop after N records.")
 @flag("--until-end -e", "Stop at the end of the topics.")
-@option("--timeout timeout", "DURATION", DURATION_MS, "Stop after this long without a record, such as 5s.")
+@option("--timeout timeout", "DURATION", types.DURATION_MS, "Stop after this long without a record, such as 5s.")
 @click.option("--output-format", "-f", metavar="FORMAT", help=FORMAT_HELP)
 @flag("--keys", "Print the key before the value.")
 @flag("--headers", "Print the headers before the value.")
 @flag("--timestamps", "Print the timestamp before the value.")
 @flag("--offsets", "Print partition:offset before the value.")
-@option("--null-marker", "TEXT", BYTES, "Text for a null key or value. Default: nothing.", default="")
+@option("--null-marker", "TEXT", types.BYTES, "Text for a null key or value. Default: nothing.", default="")
 @cluster_options
 def consume(
     *, names: tuple[str, ...], group: str | None, partitions: tuple[int, ...], max_records: int | None,

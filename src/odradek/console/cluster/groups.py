@@ -12,19 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin import groups
 from odradek.admin.errors import NotAuthorized
-from odradek.admin.groups import (
-    NO_LEADER,
-    GroupState,
-    PartitionLag,
-    add_time_lags,
-    longest_time_lag,
-    partitions_of,
-    read_committed_offsets,
-    read_committed_offsets_of,
-    read_ends,
-    read_group,
-    unread_records,
-)
 from odradek.admin.offsets import LATEST, Key, read_offsets_of
 from odradek.admin.resets import Goal, Move, choose_partitions, committed_offsets, plan_moves
 from odradek.conventions.dataclass import dataclass
@@ -36,7 +23,6 @@ if TYPE_CHECKING:
     from odradek.admin.broker_requests import BrokerRequests
     from odradek.admin.cluster import Cluster
     from odradek.admin.cluster_state import ClusterState, PartitionState
-    from odradek.admin.groups import GroupMember
     from odradek.console.cluster.snapshot import Snapshot
 
 MOST_LISTED = 500  # partitions
@@ -49,7 +35,9 @@ class LagSummary:
     lag: int | None = None  # of the partitions whose end is known
     unknown: int = 0  # partitions whose end is not known
     behind: int = 0  # partitions with unread records
-    listed: Sequence[PartitionLag] = ()  # all, or those that need attention: with an unknown end, then the largest lags
+    listed: Sequence[
+        groups.PartitionLag
+    ] = ()  # all, or those that need attention: with an unknown end, then the largest lags
 
     @property
     def untimed(self) -> int:
@@ -60,7 +48,7 @@ class LagSummary:
     @property
     def time_lag_ms(self) -> int | None:
         """The longest of all partitions, if it is known of all that are behind."""
-        return None if self.untimed else longest_time_lag(self.listed)
+        return None if self.untimed else groups.longest_time_lag(self.listed)
 
 
 def summarize_lags(
@@ -83,7 +71,7 @@ def summarize_lags(
         sum(lags.values()) if lags else None,
         len(failures),
         sum(map(bool, lags.values())),
-        [PartitionLag(*key, committed[key], ends.get(key), failure=failures.get(key, "")) for key in listed],
+        [groups.PartitionLag(*key, committed[key], ends.get(key), failure=failures.get(key, "")) for key in listed],
     )
 
 
@@ -94,20 +82,20 @@ def read_group_lags(requests: BrokerRequests, state: ClusterState, limit: int) -
         names = [each.name for each in groups.list_groups(requests)[0]][:limit]
     except Failure:
         return {}  # a cluster may refuse to list groups, and answer the rest
-    committed = read_committed_offsets_of(requests, names)
+    committed = groups.read_committed_offsets_of(requests, names)
     wanted = {key for offsets in committed.values() for key in offsets}
     partitions = [each for each in state.partitions if (each.topic, each.index) in wanted]
     # Read after the committed offsets: older ends would hide what was written since.
     ends = read_offsets_of(requests, state.brokers, partitions, LATEST)
     existing = {(each.topic, each.index) for each in partitions}
-    lags = {name: unread_records(offsets, ends, existing) for name, offsets in committed.items() if offsets}
+    lags = {name: groups.unread_records(offsets, ends, existing) for name, offsets in committed.items() if offsets}
     return {name: lag for name, lag in lags.items() if lag is not None}
 
 
 def failures_of(partitions: Iterable[PartitionState], ends: Mapping[Key, int]) -> dict[Key, str]:
     """Why the ends of some of these partitions are not known."""
     return {
-        (each.topic, each.index): NO_LEADER if each.is_offline else NO_END
+        (each.topic, each.index): groups.NO_LEADER if each.is_offline else NO_END
         for each in partitions
         if (each.topic, each.index) not in ends
     }
@@ -135,7 +123,7 @@ class TopicGroups(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
-    group: GroupState
+    group: groups.GroupState
     lags: LagSummary = field(default_factory=LagSummary)
     denial: str = ""  # the permission that the user lacks for a part
 
@@ -155,7 +143,7 @@ def groups_of_topic(cluster: Cluster, snapshot: Snapshot, topic: str) -> TopicGr
     names = [each.name for each in listed[:MOST_GROUPS_OF_TOPIC]]
     partitions = snapshot.state.of_topics([topic])
     existing = [(topic, each.index) for each in partitions]
-    committed = read_committed_offsets_of(cluster.requests, names, existing)
+    committed = groups.read_committed_offsets_of(cluster.requests, names, existing)
     # Read after the committed offsets: older ends would hide what was written since.
     ends = read_offsets_of(cluster.requests, snapshot.state.brokers, partitions, LATEST)
     readers = {
@@ -168,7 +156,7 @@ def groups_of_topic(cluster: Cluster, snapshot: Snapshot, topic: str) -> TopicGr
             each.state,
             readers.get(each.name, 0),
             len(offsets),
-            unread_records(offsets, ends, existing) if offsets else None,
+            groups.unread_records(offsets, ends, existing) if offsets else None,
         )
         for each in listed[:MOST_GROUPS_OF_TOPIC]
         if (offsets := committed.get(each.name, {})) or readers.get(each.name)
@@ -180,7 +168,7 @@ def count_members(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
     return {name: len(members) for name, members in _members_of(cluster, names).items()}
 
 
-def _members_of(cluster: Cluster, names: Sequence[str]) -> dict[str, Sequence[GroupMember]]:
+def _members_of(cluster: Cluster, names: Sequence[str]) -> dict[str, Sequence[groups.GroupMember]]:
     """Members of these groups; groups that cannot be described are left out."""
     described = groups.describe_groups(cluster.requests, names)
     return {name: group.members for name, group in described.items() if not isinstance(group, Failure)}
@@ -188,19 +176,19 @@ def _members_of(cluster: Cluster, names: Sequence[str]) -> dict[str, Sequence[Gr
 
 def describe_group(cluster: Cluster, snapshot: Snapshot, name: str) -> DescribedGroup:
     """Without Read on its topics the lag has no time, and without Describe on them there is none."""
-    group = read_group(cluster, name)
-    committed = read_committed_offsets(cluster.requests, name)
-    partitions = partitions_of(group, committed)
+    group = groups.read_group(cluster, name)
+    committed = groups.read_committed_offsets(cluster.requests, name)
+    partitions = groups.partitions_of(group, committed)
     try:
         is_small = len(partitions) <= MOST_LOOKED_UP
-        ends, failures = read_ends(cluster, partitions) if is_small else last_ends(snapshot, partitions)
+        ends, failures = groups.read_ends(cluster, partitions) if is_small else last_ends(snapshot, partitions)
     except NotAuthorized:
         return DescribedGroup(group, denial="not allowed: the lag needs Describe on the topics of the group")
     lags = summarize_lags(dict.fromkeys(partitions) | committed, ends, failures)
     owners = {key: member for member in group.members for key in member.assignment}
     for each in lags.listed:
         each.member = owners.get((each.topic, each.partition))
-    denied = add_time_lags(cluster, lags.listed) if lags.behind <= MOST_TIMED else set()
+    denied = groups.add_time_lags(cluster, lags.listed) if lags.behind <= MOST_TIMED else set()
     return DescribedGroup(
         group, lags, "not allowed: the lag in time needs Read on the topics of the group" if denied else ""
     )

@@ -28,17 +28,7 @@ from odradek.console.login.attempts import network_of
 from odradek.conventions.addresses import is_loopback
 from odradek.conventions.dataclass import dataclass
 from odradek.conventions.web_requests import open_without_redirects
-from odradek.security.sasl.json_web_tokens import (
-    InvalidToken,
-    Keys,
-    MalformedKeys,
-    TokenRules,
-    UnknownKey,
-    check_claims,
-    has_library,
-    parse_keys,
-    signed_claims,
-)
+from odradek.security.sasl import json_web_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,7 +36,6 @@ if TYPE_CHECKING:
 
     from odradek.console.cluster.connection import Cluster
     from odradek.console.settings import OidcLogin
-    from odradek.security.sasl.json_web_tokens import Keys
 
 PENDING_S = 600.0
 MOST_PENDING = 1_000
@@ -165,18 +154,18 @@ def authorization_address(provider: Provider, login: OidcLogin, state: str, pend
     return f"{provider.authorization_endpoint}{separator}{urlencode(fields)}"
 
 
-def check_id_token(token: str, keys: Keys, login: OidcLogin, nonce: str | None, now_ms: int) -> str:
+def check_id_token(token: str, keys: json_web_tokens.Keys, login: OidcLogin, nonce: str | None, now_ms: int) -> str:
     """The user that the token names. InvalidToken unless the issuer has signed it for this client and this login. A
     token that renews another (OpenID Connect Core, 12.2) has no nonce."""
-    claims = signed_claims(token, keys)
-    rules = TokenRules((login.client_id,), login.issuer, CLOCK_SKEW_S, "scope", login.user_claim)
-    user = check_claims(claims, rules, now_ms).user
+    claims = json_web_tokens.signed_claims(token, keys)
+    rules = json_web_tokens.TokenRules((login.client_id,), login.issuer, CLOCK_SKEW_S, "scope", login.user_claim)
+    user = json_web_tokens.check_claims(claims, rules, now_ms).user
     audiences = claims.get("aud")
     is_shared = isinstance(audiences, list) and len(audiences) > 1
     if (is_shared or "azp" in claims) and claims.get("azp") != login.client_id:
-        raise InvalidToken("it was issued to another client")
+        raise json_web_tokens.InvalidToken("it was issued to another client")
     if nonce is not None and not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
-        raise InvalidToken("its nonce is not that of this login")
+        raise json_web_tokens.InvalidToken("its nonce is not that of this login")
     return user
 
 
@@ -198,12 +187,12 @@ class OidcProvider:
     def __init__(self, login: OidcLogin) -> None:
         self.login = login
         self._provider: Provider | None = None
-        self._keys: Keys | None = None
+        self._keys: json_web_tokens.Keys | None = None
         self._read_at = float("-inf")
 
     def discover(self) -> Provider:
         """LoginRefused if the provider does not answer, or answers with something else."""
-        if not has_library():
+        if not json_web_tokens.has_library():
             raise LoginRefused("joserfc is not installed; pip install 'odradek[security]'")
         if not is_safe_address(self.login.issuer):
             raise LoginRefused(f"the issuer {self.login.issuer} is not an https address")
@@ -254,18 +243,18 @@ class OidcProvider:
         try:
             try:
                 return check_id_token(id_token, self._read_keys(provider), self.login, nonce, now_ms)
-            except UnknownKey:
+            except json_web_tokens.UnknownKey:
                 self._keys = None  # the provider may have a new key
                 return check_id_token(id_token, self._read_keys(provider), self.login, nonce, now_ms)
-        except InvalidToken as problem:
+        except json_web_tokens.InvalidToken as problem:
             raise LoginRefused(f"the ID token is not valid: {problem}") from None
 
-    def _read_keys(self, provider: Provider) -> Keys:
+    def _read_keys(self, provider: Provider) -> json_web_tokens.Keys:
         keys = self._keys  # other threads may forget them meanwhile
         if keys is None:
             try:
-                keys = self._keys = parse_keys(_request(urllib.request.Request(provider.jwks_uri)))
-            except MalformedKeys as problem:
+                keys = self._keys = json_web_tokens.parse_keys(_request(urllib.request.Request(provider.jwks_uri)))
+            except json_web_tokens.MalformedKeys as problem:
                 raise LoginRefused(f"the provider's keys cannot be used: {problem}") from None
         return keys
 

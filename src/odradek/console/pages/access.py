@@ -6,15 +6,6 @@ import math
 from typing import TYPE_CHECKING, cast
 
 from odradek.admin import acls, quotas, users
-from odradek.admin.acls import (
-    OPERATIONS,
-    TYPES,
-    Selection,
-    Subjects,
-    bindings,
-    describe,
-    unsupported_operation,
-)
 from odradek.console.pages.requests import Form, PageRequest, Routes
 from odradek.console.views import access as views
 from odradek.console.views.figures import FormError
@@ -148,8 +139,8 @@ async def show_rules(request: PageRequest) -> Response:
         rows=[views.rule_row(rule) for rule in page.rows],
         fields=fields,
         is_filtered=any(fields.values()),
-        kinds=list(TYPES),
-        operations=list(OPERATIONS),
+        kinds=list(acls.TYPES),
+        operations=list(acls.OPERATIONS),
         denial=denial,
     )
 
@@ -174,8 +165,8 @@ class AccessAnswer:
 def check_access(cluster: Cluster, asked: AccessQuestion) -> AccessAnswer:
     """The decision of `odradek acl check`."""
     name = CLUSTER_NAME if asked.kind == "cluster" else asked.name
-    operation, host = OPERATIONS[asked.operation], asked.host or WILDCARD
-    found = acls.check_access(cluster, asked.principal, operation, TYPES[asked.kind], name, host)
+    operation, host = acls.OPERATIONS[asked.operation], asked.host or WILDCARD
+    found = acls.check_access(cluster, asked.principal, operation, acls.TYPES[asked.kind], name, host)
     verb = "may" if found.decision.is_allowed else "may not"
     resource = "the cluster" if asked.kind == "cluster" else f"{asked.kind} {name}"
     sentence = f"{asked.principal} {verb} {asked.operation} on {resource}"
@@ -186,7 +177,7 @@ def check_access(cluster: Cluster, asked: AccessQuestion) -> AccessAnswer:
 def parse_question(fields: Mapping[str, str]) -> AccessQuestion:
     kind, operation = fields.get("kind", "topic"), fields.get("operation", "Read")
     name = fields.get("name", "").strip()[:LARGEST_FIELD]
-    if kind not in TYPES or operation not in OPERATIONS:
+    if kind not in acls.TYPES or operation not in acls.OPERATIONS:
         raise FormError("choose an operation and a kind of resource")
     if not name and kind != "cluster":
         raise FormError(f"name the {kind}")
@@ -206,8 +197,8 @@ async def show_check(request: PageRequest) -> Response:
     return request.render(
         "access_check.html",
         fields={name: request.query(name, LARGEST_FIELD) for name in QUESTION},
-        kinds=list(TYPES),
-        operations=list(OPERATIONS),
+        kinds=list(acls.TYPES),
+        operations=list(acls.OPERATIONS),
         answer=answer,
     )
 
@@ -215,21 +206,21 @@ async def show_check(request: PageRequest) -> Response:
 def parse_new_rules(form: Form) -> list[AclBinding]:
     """Failure for an operation and a resource that do not belong together."""
     topics, groups, ids = (tuple(filter(None, [form.text(each)])) for each in ("topic", "group", "transactional_id"))
-    selection = Selection(topics, groups, ids, form.has("cluster"))
+    selection = acls.Selection(topics, groups, ids, form.has("cluster"))
     access = views.parse_access(form.text("role"), form.text("operation"))
     principals, hosts = (views.parse_principal(form.text("principal")),), tuple(filter(None, [form.text("host")]))
     permission = Permission.DENY if form.text("permission") == "deny" else Permission.ALLOW
     pattern = PatternType.PREFIXED if form.text("pattern") == "prefixed" else PatternType.LITERAL
-    problem = access.problem(selection) or unsupported_operation(access, selection)
+    problem = access.problem(selection) or acls.unsupported_operation(access, selection)
     if problem is not None:
         raise Failure(problem.replace("--", ""))
-    return bindings(selection, access, [Subjects(principals, hosts, permission)], pattern)
+    return acls.bindings(selection, access, [acls.Subjects(principals, hosts, permission)], pattern)
 
 
 @ROUTES.form("/access/rules", show_rules)
 async def add_rules(request: PageRequest) -> Response:
     rules = parse_new_rules(request.posted)
-    await request.change(f"add rules: {'; '.join(map(describe, rules))}", acls.create, rules)
+    await request.change(f"add rules: {'; '.join(map(acls.describe, rules))}", acls.create, rules)
     return request.redirect("/access/rules", f"Added {count_text(len(rules), 'rule')} for {rules[0].principal}.")
 
 
@@ -239,7 +230,7 @@ async def remove_rules(request: PageRequest) -> Response:
     rules = views.parse_rules(request.posted.all("rule"), MOST_RULES)
     if not request.posted.has("confirmed"):
         return request.render("access_remove.html", rows=list(map(views.rule_row, rules)))
-    sentences = "; ".join(map(describe, rules))
+    sentences = "; ".join(map(acls.describe, rules))
     removed = await request.change(f"remove rules: {sentences}", acls.delete, rules)
     return request.redirect("/access/rules", f"Removed {count_text(len(removed), 'rule')}.")
 

@@ -28,17 +28,8 @@ from odradek.console.pages.requests import Form, PageRequest, Routes, event_stre
 from odradek.console.pages.topics import checked_name, find_topic
 from odradek.console.records.json_path import PathError
 from odradek.console.records.record import Record, RecordFilter, json_line, parse_filter
+from odradek.console.views import records as views
 from odradek.console.views.figures import FormError, parse_number
-from odradek.console.views.records import (
-    FORMATS,
-    MOST_OFFSETS,
-    RecordAddress,
-    consume_command,
-    detail,
-    further_search,
-    page_links,
-    row,
-)
 from odradek.console.web.rendering import event
 from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
@@ -100,7 +91,7 @@ def parse_records_query(topic: str, fields: Mapping[str, str], now_ms: int) -> R
         raise FormError(f"{at[:60]!r} is not a time; write 2026-01-31T12:00, epoch milliseconds, or -1h") from None
     form = fields.get("format", "auto")
     is_newest_first = fields.get("order", "newest" if reading.is_backward else "oldest") == "newest"
-    return RecordsQuery(reading, wanted, form if form in FORMATS else "auto", fields, is_newest_first)
+    return RecordsQuery(reading, wanted, form if form in views.FORMATS else "auto", fields, is_newest_first)
 
 
 def parse_offsets(text: str) -> tuple[int, dict[int, int]]:
@@ -108,8 +99,8 @@ def parse_offsets(text: str) -> tuple[int, dict[int, int]]:
     if ":" not in text:
         return parse_number(text, "offset", 0, INT64_MAX), {}
     pairs = [each.partition(":") for each in text.split(",")]
-    if len(pairs) > MOST_OFFSETS:
-        raise FormError(f"offset: at most {MOST_OFFSETS} partitions can be named")
+    if len(pairs) > views.MOST_OFFSETS:
+        raise FormError(f"offset: at most {views.MOST_OFFSETS} partitions can be named")
     return 0, {
         parse_number(partition.strip(), "partition", 0, INT32_MAX): parse_number(offset.strip(), "offset", 0, INT64_MAX)
         for partition, _colon, offset in pairs
@@ -140,7 +131,7 @@ async def show(request: PageRequest) -> Response:
     records = page.records if query.is_newest_first == query.reading.is_backward else page.records[::-1]
     rows = []
     if records:
-        rows = await console.run(lambda: [row(decode_and_mask(record), query.form) for record in records])
+        rows = await console.run(lambda: [views.row(decode_and_mask(record), query.form) for record in records])
     return request.render(
         "records.html",
         status,
@@ -155,7 +146,7 @@ async def show(request: PageRequest) -> Response:
         starts=STARTS,
         is_search=query.wanted.is_active,
         is_failed=is_failed,
-        links=page_links(
+        links=views.page_links(
             query.reading,
             page,
             {each: snapshot.starts.get((topic.name, each), 0) for each in page.began},
@@ -163,8 +154,8 @@ async def show(request: PageRequest) -> Response:
             is_newest_first=query.is_newest_first,
         ),
         limits=LIMITS,
-        formats=FORMATS,
-        command=consume_command(console.cluster.bootstrap_servers, query.reading, query.wanted, rows),
+        formats=views.FORMATS,
+        command=views.consume_command(console.cluster.bootstrap_servers, query.reading, query.wanted, rows),
         masks=decode_and_mask.masks,
         filled={field: form.raw(field) for field in PRODUCE_FIELDS if form.has(field)},
     )
@@ -205,8 +196,8 @@ async def _events(request: PageRequest, feed: Feed, query: RecordsQuery, is_newe
             records = taken.records
             if is_newest_first:
                 records.sort(key=lambda record: (record.timestamp_ms or 0, record.offset), reverse=True)
-            rows = [row(record, query.form) for record in records]
-            further = further_search(query.reading, taken.rest)
+            rows = [views.row(record, query.form) for record in records]
+            further = views.further_search(query.reading, taken.rest)
             shown = {
                 "html": request.fragment("record_rows.html", rows=rows, topic_name=query.reading.topic) if rows else "",
                 "empty": _nothing_found(request, query, taken) if taken.is_done and not taken.matched else "",
@@ -276,19 +267,19 @@ PARTS: Mapping[str, Callable[[Record], bytes | None]] = {
 }
 
 
-def record_address(request: PageRequest) -> RecordAddress:
+def record_address(request: PageRequest) -> views.RecordAddress:
     """FormError without a partition and an offset."""
     fields = request.query_params
     form = fields.get("format", "auto")
-    return RecordAddress(
+    return views.RecordAddress(
         checked_name(request),
         parse_number(fields.get("partition", ""), "partition", 0, INT32_MAX),
         parse_number(fields.get("offset", ""), "offset", 0, INT64_MAX),
-        form if form in FORMATS else "auto",
+        form if form in views.FORMATS else "auto",
     )
 
 
-async def read_prepared(request: PageRequest, at: RecordAddress) -> Record:
+async def read_prepared(request: PageRequest, at: views.RecordAddress) -> Record:
     console = request.console
     record = await console.call(read_record, at.topic, at.partition, at.offset)
     return await console.run(lambda: console.settings.decode_and_mask(record))
@@ -299,9 +290,9 @@ async def show_record(request: PageRequest) -> Response:
     console = request.console
     at = record_address(request)
     record = await read_prepared(request, at)
-    view = await console.run(lambda: detail(record, at.form))
+    view = await console.run(lambda: views.detail(record, at.form))
     template = "record.html" if request.headers.get("hx-request") == "true" else "record_page.html"
-    return request.render(template, view=view, formats=FORMATS, at=at)
+    return request.render(template, view=view, formats=views.FORMATS, at=at)
 
 
 @ROUTES.page("/topics/{name}/record/previous", "/topics/{name}/record/next")

@@ -25,19 +25,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odradek.console.records.json_path import (
-    NOT_JSON,
-    JsonPath,
-    Location,
-    PathError,
-    Step,
-    all_below,
-    can_have,
-    parse_json,
-    parse_path,
-    take_step,
-    write_json,
-)
+from odradek.console.records import json_path
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.letters.letter import REASON_HEADER
 
@@ -55,7 +43,7 @@ class MaskRule:
     text: str
     hides_key: bool = False
     header: str | None = None
-    path: JsonPath | None = None
+    path: json_path.JsonPath | None = None
 
 
 def parse_rule(text: str) -> MaskRule:
@@ -65,8 +53,10 @@ def parse_rule(text: str) -> MaskRule:
     if text.startswith(HEADER_PREFIX) and len(text) > len(HEADER_PREFIX):
         return MaskRule(text, header=text.removeprefix(HEADER_PREFIX))
     if text.startswith("$"):
-        return MaskRule(text, path=parse_path(text))
-    raise PathError(f"{text!r} is not a masking rule; write key, header:NAME or a JSON path such as $.card.number")
+        return MaskRule(text, path=json_path.parse_path(text))
+    raise json_path.PathError(
+        f"{text!r} is not a masking rule; write key, header:NAME or a JSON path such as $.card.number"
+    )
 
 
 def mask(record: Record, rules: Iterable[MaskRule]) -> Record:
@@ -94,9 +84,9 @@ def _mask_reason(name: str, value: bytes | None) -> bytes | None:
     return value.partition(b":")[0].strip()
 
 
-def _mask_value(value: bytes, paths: Iterable[JsonPath]) -> bytes:
-    document = parse_json(value)
-    if document is NOT_JSON:
+def _mask_value(value: bytes, paths: Iterable[json_path.JsonPath]) -> bytes:
+    document = json_path.parse_json(value)
+    if document is json_path.NOT_JSON:
         return HIDDEN.encode()
     root = [document]
     if document is not None and not isinstance(document, dict | list):
@@ -105,35 +95,35 @@ def _mask_value(value: bytes, paths: Iterable[JsonPath]) -> bytes:
         for found in _hidden_locations(root, path):
             found.container[found.key] = HIDDEN
     try:
-        return write_json(root[0], separators=(",", ":")).encode()
+        return json_path.write_json(root[0], separators=(",", ":")).encode()
     except RecursionError:
         return HIDDEN.encode()
 
 
-def _hidden_locations(root: list[Any], path: JsonPath) -> list[Location]:
+def _hidden_locations(root: list[Any], path: json_path.JsonPath) -> list[json_path.Location]:
     """Where the path leads to, and where it ends too early."""
-    found = [Location(root, 0)]
-    missed: list[Location] = []
+    found = [json_path.Location(root, 0)]
+    missed: list[json_path.Location] = []
     for step in path:
         if step.is_anywhere:
-            below = all_below([each.value for each in found])
+            below = json_path.all_below([each.value for each in found])
             missed += [each for each in (*found, *below) if _has_inside(each.value, step)]
         else:
-            missed += [each for each in found if each.value is not None and not can_have(each.value, step)]
-        found = take_step([each.value for each in found], step)
+            missed += [each for each in found if each.value is not None and not json_path.can_have(each.value, step)]
+        found = json_path.take_step([each.value for each in found], step)
     return found + missed
 
 
-def _has_inside(text: Any, step: Step) -> bool:
+def _has_inside(text: Any, step: json_path.Step) -> bool:
     """Whether a text is JSON with the name of the step at any depth, also in texts inside; or JSON that is damaged,
     such as by a cut."""
     if not isinstance(text, str) or text.lstrip()[:1] not in ("{", "[", '"'):
         return False
-    document = parse_json(text.encode(errors="surrogatepass"))
-    if document is NOT_JSON:
+    document = json_path.parse_json(text.encode(errors="surrogatepass"))
+    if document is json_path.NOT_JSON:
         return '"' in text
-    inner = [each.value for each in all_below([document])]
-    return bool(take_step([document], step)) or any(_has_inside(each, step) for each in (document, *inner))
+    inner = [each.value for each in json_path.all_below([document])]
+    return bool(json_path.take_step([document], step)) or any(_has_inside(each, step) for each in (document, *inner))
 
 
 Decoder = Callable[[bytes], bytes]  # raises an exception if the value does not fit the schema

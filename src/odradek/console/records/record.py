@@ -12,15 +12,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from odradek.console.records.json_path import (
-    NOT_JSON,
-    JsonPath,
-    PathError,
-    indent_json,
-    locations,
-    parse_json,
-    parse_path,
-)
+from odradek.console.records import json_path
 from odradek.conventions.dataclass import dataclass
 from odradek.record_text import text_fields
 
@@ -192,7 +184,7 @@ class RecordFilter:
     comparison: str = "contains"
     text: str = ""
     name: str = ""
-    path: JsonPath = ()
+    path: json_path.JsonPath = ()
 
     @property
     def is_active(self) -> bool:
@@ -215,8 +207,12 @@ class RecordFilter:
             found = [value for name, value in record.headers if not self.name or name == self.name]
             return [text for value in found for text in self._texts(value)]
         if self.field == "json":
-            document = parse_json(record.value) if record.value is not None else NOT_JSON
-            return [] if document is NOT_JSON else [found.value for found in locations(document, self.path)]
+            document = json_path.parse_json(record.value) if record.value is not None else json_path.NOT_JSON
+            return (
+                []
+                if document is json_path.NOT_JSON
+                else [found.value for found in json_path.locations(document, self.path)]
+            )
         found = [record.key, record.value, *(value for _name, value in record.headers)]
         return [text for value in found for text in self._texts(value)]
 
@@ -228,9 +224,9 @@ class RecordFilter:
         text = value.decode(errors="replace")
         if "\\" not in text and ": " not in self.text:
             return [text]
-        document = parse_json(value)
+        document = json_path.parse_json(value)
         with contextlib.suppress(RecursionError):  # nested too deeply to be indented
-            return [text] if document is NOT_JSON else [text, indent_json(document, LARGEST_SHOWN)]
+            return [text] if document is json_path.NOT_JSON else [text, json_path.indent_json(document, LARGEST_SHOWN)]
         return [text]
 
     def _holds(self, value: Any) -> bool:
@@ -252,8 +248,8 @@ class RecordFilter:
 def parse_filter(field: str, comparison: str, text: str, name: str) -> RecordFilter:
     """PathError for an invalid JSON path."""
     if field not in FIELDS or comparison not in COMPARISONS:
-        raise PathError(f"there is no filter {field[:20]!r} {comparison[:20]!r}")
-    path = parse_path(name or "$") if field == "json" else ()
+        raise json_path.PathError(f"there is no filter {field[:20]!r} {comparison[:20]!r}")
+    path = json_path.parse_path(name or "$") if field == "json" else ()
     return RecordFilter(field, comparison, text, name, path)
 
 
