@@ -3,6 +3,7 @@ decision of the brokers about an operation, made here from their rules by the sa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.admin.broker_requests import in_parts
@@ -21,8 +22,6 @@ from odradek.security.audit.events import pascal_case
 from odradek.security.authorizer import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from odradek.admin.cluster import Cluster
     from odradek.protocol.messages.delete_acls import DeleteAclsMatchingAcl
     from odradek.protocol.messages.describe_acls import AclDescription, DescribeAclsResource

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.errors import check
@@ -17,8 +18,6 @@ from odradek.protocol.messages.describe_broker_metrics import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
 
 SOFTWARE_NAME = "odradek"

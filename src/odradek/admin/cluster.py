@@ -10,6 +10,7 @@ import base64
 import contextlib
 import logging
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -30,8 +31,6 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from confluent_kafka import Consumer, KafkaError, Producer
 
     from odradek.admin.security import BearerToken, WireSecurity

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 from odradek.admin.broker_requests import BrokerRequests, DescribedCluster, KnownBroker, describe_resources
 from odradek.admin.errors import AnswerTimeout, NotAuthorized, check
@@ -33,10 +33,6 @@ from odradek.protocol.messages.list_partition_reassignments import (
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
 
 METADATA_TOPIC = "__cluster_metadata"
 AFTER_REFUSAL_S = 60.0  # DescribeQuorum needs Describe on the cluster

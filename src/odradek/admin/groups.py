@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,8 +41,6 @@ from odradek.protocol.messages.offset_fetch import (
 from odradek.protocol.schema import Message, Struct, array, int16, int32, string
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
     from odradek.protocol.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
     from odradek.protocol.messages.consumer_group_describe import Member as ConsumerGroupMember
     from odradek.protocol.messages.describe_groups import DescribedGroup as ClassicGroup

@@ -3,7 +3,7 @@ names profiles have. Pure, apart from stores and key files that are read by the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from odradek.conventions import client_properties
 from odradek.conventions.failures import Failure
@@ -11,9 +11,6 @@ from odradek.security.tls.cipher_suites import UnknownCipherSuite, choose_cipher
 from odradek.security.tls.settings import KeyStoreSettings, TrustStoreSettings
 from odradek.security.tls.store_problem import StoreProblem
 from odradek.security.tls.stores import DER_SEQUENCE, read_key_material, read_trusted_certificates
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _RENAMED = {theirs: name for name, theirs in client_properties.RENAMED.items()}
 _TRANSLATED = frozenset(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -25,8 +26,6 @@ from odradek.pipelines.letters.ledger import Ledger, Position
 from odradek.pipelines.letters.letter import Letter, parse_letter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from odradek.admin.cluster import Cluster
     from odradek.admin.records.fetched_batches import FetchedRecord, UnreadableBatch
 

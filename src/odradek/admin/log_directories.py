@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,8 +19,6 @@ from odradek.protocol.messages.describe_log_dirs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from odradek.admin.cluster_state import ClusterState, PartitionState
 
 VERSIONS = (4, 2)  # 4 has the sizes of volumes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST, by_topic, in_parts
@@ -19,8 +20,6 @@ from odradek.protocol.messages.list_offsets import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
 
 

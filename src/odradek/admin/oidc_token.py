@@ -7,16 +7,14 @@ import json
 import ssl
 import time
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from odradek.admin.security import BearerToken
 from odradek.conventions.addresses import is_loopback
 from odradek.conventions.failures import Failure
 from odradek.host.web_document import read_start
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 METHOD, URL = "sasl.oauthbearer.method", "sasl.oauthbearer.token.endpoint.url"
 TIMEOUT_S = 10.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,8 +45,6 @@ from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLe
 from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from odradek.admin.cluster_state import ClusterState, PartitionState
     from odradek.admin.log_directories import Copy, Sizes
 

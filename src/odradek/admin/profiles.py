@@ -10,15 +10,12 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from odradek.conventions.failures import Failure
 from odradek.conventions.private_files import make_private_directory, write_private
 from odradek.conventions.properties_file import read_properties_file
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CLIENT_FILE = "client.properties"
 SERVERS = "bootstrap.servers"

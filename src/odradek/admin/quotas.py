@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.errors import check
@@ -9,8 +10,6 @@ from odradek.protocol.messages import alter_client_quotas as altering
 from odradek.protocol.messages import describe_client_quotas as describing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from odradek.admin.cluster import Cluster
 
 VERSION = 1

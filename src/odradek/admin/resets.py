@@ -4,8 +4,9 @@ their input to a `Goal`; the results are those of `kafka-consumer-groups --reset
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, KnownBroker, by_topic, in_parts
 from odradek.admin.cluster import Cluster, chosen_partitions, without_leader
@@ -21,10 +22,6 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
 
 COMMIT_VERSION = 6  # of Apache Kafka 2.1
 Bounds = tuple[int, int]  # earliest and latest offset of a partition

@@ -6,6 +6,7 @@ from __future__ import annotations
 import secrets
 import socket
 import ssl
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,8 +23,6 @@ from odradek.security.tls.pkcs12 import key_of_pkcs12
 from odradek.security.tls.store_problem import StoreProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from odradek.protocol.schema import Request, Response
 
     Ask = Callable[[socket.socket, Request, type[Response], int], Response]

@@ -8,6 +8,7 @@ and groups are read from the cluster.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -25,8 +26,6 @@ from odradek.protocol.messages.incremental_alter_configs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from odradek.admin.cluster import Cluster
     from odradek.protocol.schema import Request, Response
 

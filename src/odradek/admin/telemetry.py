@@ -4,6 +4,7 @@ reads and changes the subscriptions that ask clients for them."""
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -17,8 +18,6 @@ from odradek.protocol.messages.incremental_alter_configs import IncrementalAlter
 from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from odradek.admin.cluster import Cluster
 
 ID_BYTES = 16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from odradek.admin.broker_requests import (
@@ -32,8 +33,6 @@ from odradek.protocol.messages.write_txn_markers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
     from odradek.admin.cluster import Cluster
     from odradek.admin.offsets import Key

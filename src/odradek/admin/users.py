@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.errors import check
@@ -12,8 +13,6 @@ from odradek.protocol.messages import describe_user_scram_credentials as describ
 from odradek.security.scram_credentials import MECHANISMS_BY_NAME, SALT_BYTES, ScramMechanism, salted_password
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from odradek.admin.cluster import Cluster
 
 MECHANISMS = tuple(MECHANISMS_BY_NAME)

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
-from typing import TYPE_CHECKING, Self
+from collections.abc import Sequence
+from typing import Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 VALID_DAYS = 825  # the most that some clients accept
 CLOCK_SKEW = datetime.timedelta(hours=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,8 +23,6 @@ from odradek.conventions.figures import count_text
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from odradek.admin.cluster import Cluster
 
 

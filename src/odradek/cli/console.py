@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,6 @@ from odradek.conventions.failures import Failure
 from odradek.host.lifetime_pipe import terminate_when_parent_ends
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from odradek.admin.cluster import Cluster
 
 INSTALL = "pip install 'odradek[console]'"

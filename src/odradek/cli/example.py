@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -41,8 +42,6 @@ from odradek.pipelines.definition.substituting import read_yaml
 from odradek.pipelines.definition.yaml_nodes import read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from _typeshed import DataclassInstance
 
     from odradek.admin.cluster import Cluster

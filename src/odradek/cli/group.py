@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -21,8 +22,6 @@ from odradek.conventions.figures import INT64_MAX, age_text, count_text
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from odradek.admin.cluster import Cluster
 
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Rebalancing", "Stable")

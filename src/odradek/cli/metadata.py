@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -13,9 +14,6 @@ from odradek.cli.framework.options import confirm, flag, format_option, properti
 from odradek.cli.framework.output import print_json, say
 from odradek.conventions.figures import count_text
 from odradek.local.child_process import command_name
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @group(

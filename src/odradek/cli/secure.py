@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,6 @@ from odradek.conventions.failures import Failure
 from odradek.conventions.private_files import make_private_directory, write_private
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from odradek.cli.certificate_authority import CertificateAuthority
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"

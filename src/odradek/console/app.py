@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,6 @@ from odradek.console.web.safety import Safety, Tokens
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from starlette.requests import Request
     from starlette.responses import Response
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -13,8 +14,6 @@ from odradek.console.web.safety import AbortedResponse
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-
     from starlette.requests import Request
 
     from odradek.console.cluster.watch import ClusterWatch

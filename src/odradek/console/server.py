@@ -7,6 +7,7 @@ nothing, half a head or half a form would lock out everybody else for as long as
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 import h11
@@ -19,7 +20,6 @@ from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
 
     from odradek.console.cluster.connection import Cluster
 

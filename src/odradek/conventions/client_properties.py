@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _PACKAGE = "org.apache.kafka.common.security."
 PLAIN_MODULE = f"{_PACKAGE}plain.PlainLoginModule"

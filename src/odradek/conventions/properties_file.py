@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from odradek.conventions.failures import Failure
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _NATURAL_LINE = re.compile(r"\r\n|\r|\n")
 _BLANK = " \t\f"

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from odradek.conventions.failures import without_prefix
@@ -20,7 +21,6 @@ from odradek.host.lifetime_pipe import LifetimePipe
 
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Callable, Mapping, Sequence
 
 
 def command_name() -> str:

@@ -17,12 +17,10 @@ import random
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from odradek.local.ports import find_stable_port
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 ZOOKEEPER = "zookeeper"
 STOP_TIMEOUT_S = 60.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Self
 
 from odradek.local.child_process import RunningServer, odradek_command
@@ -12,7 +13,6 @@ from odradek.local.ports import find_stable_port
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator, Mapping
 
 Property = str | int | float | bool
 

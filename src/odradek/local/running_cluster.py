@@ -14,17 +14,14 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from odradek.local.cluster_network import ZOOKEEPER, ClusterNetwork
 from odradek.local.ports import find_stable_port
 from odradek.local.running_broker import Property, RunningBroker, named_properties
 from odradek.local.zookeeper import RunningZooKeeper
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
 
 BROKER_LISTENER = "BROKERS"
 

@@ -9,6 +9,7 @@ import queue
 import signal
 import sys
 import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.conventions.failures import PROGRAM, Failure, without_prefix
@@ -17,8 +18,6 @@ from odradek.host.service_manager import READY, SOCKET_VARIABLE, STOPPING, notif
 from odradek.local.child_process import ChildProcess, odradek_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from odradek.server.process_settings import ProcessSettings
 
 log = get_logger(__name__)

@@ -14,14 +14,12 @@ import signal
 import socket
 import subprocess
 import time
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterator, Sequence
+from typing import Self
 
 from odradek.conventions.failures import Failure
 from odradek.local.child_process import RunningServer, end_process, odradek_command
 from odradek.local.ports import find_stable_port
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 # Jars without which the server does not start, and those that print its errors.
 NEEDED = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")

@@ -10,13 +10,12 @@ Override `odradek_broker_properties`, `odradek_session_broker_properties`, `odra
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from odradek.local.running_broker import Property, RunningBroker
     from odradek.local.running_cluster import RunningCluster
 

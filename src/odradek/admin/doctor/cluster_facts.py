@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -34,8 +35,6 @@ from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsR
 from odradek.protocol.messages.list_offsets import ListOffsetsResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from odradek.admin.broker_requests import KnownBroker
     from odradek.admin.cluster import Cluster
     from odradek.admin.cluster_state import ClusterState

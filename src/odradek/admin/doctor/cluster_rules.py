@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.admin.doctor.cluster_facts import INTERNAL_TOPICS, Contact, GroupChange, GroupFacts, Limits
@@ -13,8 +14,6 @@ from odradek.conventions.figures import age_text, count_text, size_text
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from odradek.admin.broker_requests import KnownBroker
     from odradek.admin.cluster_state import ClusterState, PartitionState
     from odradek.admin.log_directories import Disks, LogDirectory

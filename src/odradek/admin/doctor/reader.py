@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 T = TypeVar("T")
 A = TypeVar("A")

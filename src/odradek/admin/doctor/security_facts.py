@@ -11,6 +11,7 @@ import socket
 import ssl
 import stat
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,8 +38,6 @@ from odradek.security.tls.distinguished_names import MalformedCertificate
 from odradek.security.tls.validity import validity
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     Settings = dict[str, str]
 
 TIMEOUT_S = 5.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.admin.doctor.findings import Checks, Finding, problem, problem_if, warning
@@ -11,8 +12,6 @@ from odradek.security.acls.bindings import AclBinding, Permission
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from odradek.admin.doctor.security_facts import AnonymousRights, FileFacts, ListenerFacts, Settings, TlsFacts
 
 CLEAR_TEXT = frozenset({"PLAIN", "OAUTHBEARER"})

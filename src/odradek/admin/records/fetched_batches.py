@@ -7,6 +7,7 @@ be read is named and skipped, and costs no more than the limit of decompressed b
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,8 +19,6 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.records import Fields, decompress_records, read_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from odradek.protocol.messages.fetch import AbortedTransaction
 
 CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP = 1, 2, 0

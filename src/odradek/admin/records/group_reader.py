@@ -7,6 +7,7 @@ records are fetched as those of a reader without a group, so that no record can 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -19,8 +20,6 @@ from odradek.admin.topics import topics_text
 from odradek.conventions.failures import Failure, Terminated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from odradek.admin.records.fetched_batches import FetchedRecord, UnreadableBatch
 
 JOIN_TIMEOUT_S = 30.0

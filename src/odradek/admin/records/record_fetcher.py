@@ -9,6 +9,7 @@ from __future__ import annotations
 import select
 import time
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -24,8 +25,6 @@ from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchR
 from odradek.protocol.messages.list_offsets import ListOffsetsResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from odradek.admin.cluster import Cluster
     from odradek.admin.records.fetched_batches import BatchRead, FetchedRecord
     from odradek.protocol.schema import Request

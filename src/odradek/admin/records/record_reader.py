@@ -4,6 +4,7 @@ read, batch by batch, without a group."""
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.admin.errors import NotAuthorized
@@ -13,8 +14,6 @@ from odradek.conventions.failures import Failure
 from odradek.conventions.figures import offset_range_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from odradek.admin.cluster import Cluster
     from odradek.admin.offsets import Key
     from odradek.admin.records.fetched_batches import FetchedRecord, UnreadableBatch

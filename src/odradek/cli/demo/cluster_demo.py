@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import click
@@ -28,8 +29,6 @@ from odradek.conventions.figures import age_text, count_text
 from odradek.local.running_broker import BrokerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from odradek.local.running_cluster import RunningCluster
 
 LINE_EVERY_S = 1.0

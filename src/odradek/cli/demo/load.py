@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,8 +17,6 @@ from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from odradek.admin.cluster import Cluster
 
 CELL_S = 0.1  # of the strip that the picture shows

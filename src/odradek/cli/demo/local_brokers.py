@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -18,7 +19,6 @@ from odradek.local.running_cluster import RunningCluster
 from odradek.local.zookeeper import ZooKeeperDidNotStart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
 _Running = TypeVar("_Running", RunningBroker, RunningCluster)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import queue
 import signal
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from odradek.conventions.failures import Terminated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import FrameType
 
 

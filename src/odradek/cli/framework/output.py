@@ -9,6 +9,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -18,8 +19,6 @@ from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.conventions.failures import ERROR, PROGRAM, Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from rich.text import Text
 
 _T = TypeVar("_T")

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from odradek.conventions import figures
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LARGEST_VALUE_BYTES = 100_000_000  # the default limit of a request, socket.request.max.bytes, is 104,857,600
 

@@ -11,9 +11,10 @@ import os
 import re
 import struct
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from sys import maxsize
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from odradek.cli.log import findings
 from odradek.conventions.failures import Failure
@@ -31,9 +32,6 @@ from odradek.log.snapshot_files import SnapshotFiles
 from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, has_valid_checksum, read_batch_header
 from odradek.protocol.compression import decompress
 from odradek.protocol.malformed import MalformedMessage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 LARGEST_BATCH_BYTES = 256 * 1024 * 1024  # a larger decompressed batch counts as damaged
 _OFFSET_ENTRY = struct.Struct(">II")

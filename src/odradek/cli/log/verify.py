@@ -10,9 +10,10 @@ import itertools
 import os
 import re
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import click
 
@@ -30,9 +31,6 @@ from odradek.log.checkpoints import decode_checkpoint
 from odradek.log.stored_segment import LOG_SUFFIX, NAME_DIGITS
 from odradek.protocol.batch import CURRENT_MAGIC, HEADER_SIZE_BYTES, LENGTH_END_POSITION, BatchHeader, write_batch
 from odradek.protocol.malformed import MalformedMessage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _PARTITION_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<index>\d{1,10})")
 _SEGMENT_NAME = re.compile(rf"\d{{{NAME_DIGITS}}}{re.escape(LOG_SUFFIX)}")

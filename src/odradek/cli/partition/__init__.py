@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -21,8 +22,6 @@ from odradek.conventions.figures import count_text, size_text
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from odradek.admin.cluster import Cluster
 
 ACCEPTED = frozenset({ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED})

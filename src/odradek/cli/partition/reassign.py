@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,8 +40,6 @@ from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT64_MAX, count_text, size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from odradek.admin.cluster import Cluster
 
 POLL_INTERVAL_S = 0.25

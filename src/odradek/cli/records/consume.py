@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,8 +23,6 @@ from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT64_MAX, count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from odradek.admin.records.group_reader import GroupReader
 
 BEGINNING, END = Start(from_beginning=True), Start()

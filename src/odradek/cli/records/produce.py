@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
@@ -23,8 +24,6 @@ from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from odradek.admin.cluster import Cluster
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
@@ -11,9 +11,6 @@ from odradek.admin.errors import BadCredentials, NoSuchTopic, NotAuthorized, Sec
 from odradek.admin.security import BearerToken
 from odradek.conventions.failures import Failure
 from odradek.security.sasl_client.credentials import MECHANISMS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["BadCredentials", "Cluster", "NoSuchTopic", "NotAuthorized"]
 

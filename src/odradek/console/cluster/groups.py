@@ -5,6 +5,7 @@ A group may have committed offsets in all partitions of a cluster: objects are m
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from heapq import nlargest
 from itertools import islice
@@ -18,8 +19,6 @@ from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
     from odradek.admin.broker_requests import BrokerRequests
     from odradek.admin.cluster import Cluster
     from odradek.admin.cluster_state import ClusterState, PartitionState

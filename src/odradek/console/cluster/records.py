@@ -5,6 +5,7 @@ that a form writes, or copies from another topic.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,8 +22,6 @@ from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from odradek.admin.records.fetched_batches import FetchedRecord, UnreadableBatch
 
 READ_TIMEOUT_S = 10.0

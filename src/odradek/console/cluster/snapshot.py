@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from heapq import nsmallest
 from itertools import chain
@@ -21,8 +22,6 @@ from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
     from odradek.admin.cluster_state import BrokerCounts, ClusterState, PartitionState
     from odradek.admin.log_directories import Disks

@@ -8,6 +8,7 @@ import math
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from odradek.admin.errors import NoSuchTopic
@@ -22,8 +23,6 @@ from odradek.examples.live_view.loading import load_view
 from odradek.pipelines.operating.status_record import TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from odradek.admin.cluster import Cluster
     from odradek.admin.records.fetched_batches import FetchedRecord
     from odradek.console.records.masking import DecodeAndMask

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.admin.broker_requests import BrokerRequests
@@ -33,8 +34,6 @@ from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
 from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from odradek.admin.cluster import Cluster
     from odradek.console.cluster.snapshot import BrokerLoad, Key
     from odradek.protocol.schema import Request, Response

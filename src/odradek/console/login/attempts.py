@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import NamedTuple
 
 WINDOW_S = 300.0
 MOST_OF_ADDRESS = 20

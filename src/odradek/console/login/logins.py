@@ -19,6 +19,7 @@ import hmac
 import secrets
 import time
 from collections import Counter
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Generic, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -33,8 +34,6 @@ from odradek.console.settings import ConsoleSettings, OidcLogin
 from odradek.conventions.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from odradek.console.cluster.connection import Cluster

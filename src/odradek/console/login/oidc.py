@@ -19,6 +19,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
@@ -31,7 +32,6 @@ from odradek.conventions.web_requests import open_without_redirects
 from odradek.security.sasl import json_web_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from concurrent.futures import Executor
 
     from odradek.console.cluster.connection import Cluster

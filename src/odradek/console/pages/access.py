@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from odradek.admin import acls, quotas, users
@@ -16,8 +17,6 @@ from odradek.security.acls.bindings import WILDCARD, AclBinding, PatternType, Pe
 from odradek.security.authorizer import CLUSTER_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from starlette.responses import Response
 
     from odradek.admin.cluster import Cluster

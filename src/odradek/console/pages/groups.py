@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -17,8 +18,6 @@ from odradek.console.views.groups import assignment_text, group_row, tone_of
 from odradek.conventions.figures import INT64_MAX, count_text, parse_time_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from starlette.responses import Response
 
 ROUTES = Routes("groups")

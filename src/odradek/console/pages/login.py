@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
@@ -23,8 +24,6 @@ from odradek.console.settings import OidcLogin, SaslLogin
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from odradek.console.cluster.connection import Cluster
 
 ROUTES = Routes()

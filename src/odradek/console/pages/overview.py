@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.admin.cluster_state import read_state
@@ -19,8 +20,6 @@ from odradek.conventions.figures import INT32_MAX, count_text
 from odradek.pipelines.operating.status_record import TOPIC as STATUS_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from starlette.responses import Response
 
     from odradek.admin.cluster import Cluster

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
@@ -27,8 +28,6 @@ from odradek.console.views.pipelines import CHARTS, ListedLetter, choices, lette
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from starlette.responses import Response
 
     from odradek.admin.cluster import Cluster

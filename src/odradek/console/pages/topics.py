@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
@@ -25,8 +26,6 @@ from odradek.conventions.figures import count_text
 from odradek.security import authorizer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from starlette.responses import Response
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -13,8 +14,6 @@ from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from starlette.responses import Response
 
     from odradek.admin.cluster import Cluster

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 _STEP = re.compile(r"\.\.(?P<anywhere>[\w-]+)|\.(?P<name>[\w-]+|\*)|\[(?P<index>\d{1,9}|\*)\]|\['(?P<quoted>[^']+)'\]")
 STEPS_LIMIT = 32

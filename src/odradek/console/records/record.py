@@ -9,15 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from odradek.console.records import json_path
 from odradek.conventions.dataclass import dataclass
 from odradek.record_text import text_fields
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 ROW_CHARACTERS = 240  # of the value in a row of a table
 KEY_CHARACTERS = 60

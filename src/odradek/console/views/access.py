@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.admin.acls import OPERATIONS, TYPES, Access, as_row, checked_principal, describe
@@ -12,8 +13,6 @@ from odradek.security.acls.bindings import AclBinding, AclFilter, PatternType, P
 from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from odradek.admin.users import Credential
 
 ENTITY_TYPES = (("user", "User"), ("client-id", "Client id"), ("ip", "Address"))

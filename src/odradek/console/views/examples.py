@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.console.models import UNKNOWN, ExampleModel, KnownPipeline, Point, contents_of
@@ -13,8 +14,6 @@ from odradek.conventions.figures import count_text
 from odradek.examples.live_view.definition import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from odradek.console.cluster.snapshot import TopicSummary
 
 SHOWN_EPISODES = 14

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
 
 from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import count_text, iso_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 DASH = "–"
 SPARK_WIDTH, SPARK_HEIGHT = 96, 22

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,8 +12,6 @@ from odradek.console.views.figures import ranges, sparkline
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from odradek.admin.groups import GroupState, ListedGroup
 
 STEADY_SHARE = 0.05  # a change of the lag within this share counts as steady,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,8 +12,6 @@ from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from odradek.admin.broker_requests import KnownBroker
     from odradek.admin.cluster_state import ClusterState, PartitionState
     from odradek.admin.log_directories import LogDirectory

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,8 +19,6 @@ from odradek.pipelines.definition.layout import lay_out, place_columns, shortene
 from odradek.pipelines.operating.status import FlowStatus, PipelineStatus, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from odradek.admin.letters import FoundLetter
     from odradek.console.cluster.snapshot import TopicSummary
     from odradek.console.models import KnownPipeline

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -17,8 +18,6 @@ from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from odradek.console.cluster.records import PageRead, Reading
 
 FULL_CHARACTERS = 200_000

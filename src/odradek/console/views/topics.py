@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.console.views.figures import Page, has_words, page_of, sparkline
 from odradek.conventions.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from odradek.admin.cluster_state import PartitionState
     from odradek.admin.settings import Setting
     from odradek.console.cluster.snapshot import Snapshot, TopicSummary

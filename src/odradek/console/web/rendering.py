@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import json
 import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, urlencode
@@ -23,7 +24,6 @@ from odradek.console.views.records import json_parts, visible
 from odradek.conventions.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
     from importlib.resources.abc import Traversable
 
     from starlette.requests import Request

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set  # noqa: TC003 - of sets that are never changed
+from collections.abc import Set  # of sets that are never changed
 from typing import Any
 
 import pytest
