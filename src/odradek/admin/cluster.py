@@ -44,8 +44,6 @@ PYTHON_ONLY_PROPERTIES = frozenset(  # their values are Python functions and obj
     {"error_cb", "stats_cb", "throttle_cb", "oauth_cb", "logger", "on_delivery", "delivery.report.only.error"}
 )
 CONNECTION_ERRORS = frozenset({"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT"})
-
-
 UNKNOWN_PROPERTY = "No such configuration property"  # the beginning of librdkafka's message
 
 
@@ -208,10 +206,8 @@ class Cluster:
         """Whether the topic exists; True if the broker does not say."""
         try:
             self.describe_topic(name)
-        except NoSuchTopic:
-            return False
-        except Failure:
-            return True
+        except Failure as failure:
+            return not isinstance(failure, NoSuchTopic)
         return True
 
     def find_topics(self, names: Iterable[str]) -> list[TopicDescription]:
@@ -345,12 +341,9 @@ class Cluster:
         reported, refusals the operation that the user lacks."""
         line = explain(error, subject)
         if error.name() in CONNECTION_ERRORS:
-            reported = self.last_error
-            detail = (
-                ""
-                if reported is None or reported.name() in CONNECTION_ERRORS
-                else f": {reported.str().split(' (after', maxsplit=1)[0]}"
-            )
+            reported, detail = self.last_error, ""
+            if reported is not None and reported.name() not in CONNECTION_ERRORS:
+                detail = f": {reported.str().split(' (after', maxsplit=1)[0]}"
             line += f" [{self.bootstrap_servers}{detail}]"
         return failure_of(error.name(), line, subject, operation)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -84,16 +85,6 @@ class Move:
         return None if self.size_bytes is None else self.size_bytes * len(self.adding)
 
 
-class NotEnoughBrokers(ValueError):
-    """There are fewer brokers than a partition needs replicas."""
-
-    def __init__(self, partition: PartitionState, needed: int, available: int) -> None:
-        super().__init__(partition, needed, available)
-        self.partition = partition
-        self.needed = needed
-        self.available = available
-
-
 def plan_moves(
     partitions: Sequence[PartitionState], places: Mapping[int, Place], replication_factor: int | None = None
 ) -> list[Move]:
@@ -102,7 +93,10 @@ def plan_moves(
     factors = {each: replication_factor or len(each.target) for each in partitions}
     for partition, factor in factors.items():
         if factor > len(places):
-            raise NotEnoughBrokers(partition, factor, len(places))
+            raise Failure(
+                f"{partition.name} needs {factor} brokers for its replicas, and {len(places)} remain: add brokers, or "
+                "give a lower --replication-factor"
+            )
     share = _share(sum(factors.values()), len(places))
     load: Counter[int] = Counter()
     kept: dict[PartitionState, list[int]] = {}
@@ -218,13 +212,7 @@ def planned_moves(
     if not names:  # everything that a drained broker has
         partitions = [each for each in partitions if set(each.target) & set(drain)]
     places = {broker: Place(state.brokers[broker].rack, state.brokers[broker].host) for broker in sorted(wanted)}
-    try:
-        return plan_moves(partitions, places, replication_factor)
-    except NotEnoughBrokers as problem:
-        raise Failure(
-            f"{problem.partition.name} needs {problem.needed} brokers for its replicas, and {problem.available} "
-            "remain: add brokers, or give a lower --replication-factor"
-        ) from None
+    return plan_moves(partitions, places, replication_factor)
 
 
 def with_sizes(moves: Sequence[Move], sizes: Sizes) -> list[Move]:
@@ -275,36 +263,35 @@ def alter_reassignments(requests: BrokerRequests, targets: Mapping[tuple[str, in
         for (topic, index), replicas in targets.items()
     ]
     refused: list[str] = []
-    accepted = 0
+    asked = 0
     for part in in_parts(partitions, PARTITIONS_PER_REQUEST):
-        try:
-            refused_of_part = _alter_part(requests, part)
-        except Failure as failure:
-            if accepted:
-                raise Failure(f"{failure.message}; {accepted} of {len(targets)} were accepted") from None
-            raise
-        refused += refused_of_part
-        accepted += len(part) - len(refused_of_part)
+        topics = [ReassignableTopic(name=topic, partitions=some) for topic, some in by_topic(part).items()]
+        request = AlterPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=topics)
+        with _saying(f"{asked - len(refused)} of {len(targets)} were accepted", asked > len(refused)):
+            answer = requests.ask_controller(request, AlterPartitionReassignmentsResponse, 0)
+            check(answer.error_code, answer.error_message, "reassignment", "Alter")
+        asked += len(part)
+        refused += [
+            error_text(each.error_code, each.error_message, f"{topic.name}-{each.partition_index}")
+            for topic in answer.responses
+            for each in topic.partitions
+            if each.error_code
+        ]
+    if refused and len(refused) == asked:
+        raise Refused("; ".join(refused))
     if refused:
-        if not accepted:
-            raise Refused("; ".join(refused))
-        raise Failure("; ".join(refused) + f"; the other {accepted} were accepted")
+        raise Failure("; ".join(refused) + f"; the other {asked - len(refused)} were accepted")
 
 
-def _alter_part(requests: BrokerRequests, partitions: Iterable[tuple[str, ReassignablePartition]]) -> list[str]:
-    """The refusals."""
-    request = AlterPartitionReassignmentsRequest(
-        timeout_ms=TIMEOUT_MS,
-        topics=[ReassignableTopic(name=topic, partitions=some) for topic, some in by_topic(partitions).items()],
-    )
-    answer = requests.ask_controller(request, AlterPartitionReassignmentsResponse, 0)
-    check(answer.error_code, answer.error_message, "reassignment", "Alter")
-    return [
-        error_text(each.error_code, each.error_message, f"{topic.name}-{each.partition_index}")
-        for topic in answer.responses
-        for each in topic.partitions
-        if each.error_code
-    ]
+@contextmanager
+def _saying(what_was_done: str, is_any: bool) -> Iterator[None]:
+    """A Failure of a later request says what became of the earlier ones."""
+    try:
+        yield
+    except Failure as failure:
+        if is_any:
+            raise Failure(f"{failure.message}; {what_was_done}") from None
+        raise
 
 
 def move_replicas(requests: BrokerRequests, broker: KnownBroker, copies: Iterable[Copy], directory: str) -> None:
@@ -335,39 +322,19 @@ def elect_leaders(
 ) -> list[ElectionResult]:
     """The result of each partition. A Failure of a later request says how many leaders were elected before."""
     results: list[ElectionResult] = []
+    kind = UNCLEAN if is_unclean else PREFERRED
     for part in in_parts(((each.topic, each.index) for each in partitions), PARTITIONS_PER_REQUEST):
-        try:
-            results += _elect_part(requests, part, is_unclean=is_unclean)
-        except Failure as failure:
-            if results:
-                elected = sum(each.error is ErrorCode.NONE for each in results)
-                raise Failure(f"{failure.message}; {elected} of {len(partitions)} were elected before") from None
-            raise
-    return results
-
-
-def _elect_part(
-    requests: BrokerRequests, partitions: Iterable[tuple[str, int]], *, is_unclean: bool
-) -> list[ElectionResult]:
-    request = ElectLeadersRequest(
-        election_type=UNCLEAN if is_unclean else PREFERRED,
-        topic_partitions=[
-            TopicPartitions(topic=topic, partitions=some) for topic, some in by_topic(partitions).items()
-        ],
-        timeout_ms=TIMEOUT_MS,
-    )
-    answer = requests.ask_controller(request, ElectLeadersResponse, 2)
-    check(answer.error_code, None, "election", "Alter")
-    return _election_results(answer)
-
-
-def _election_results(answer: ElectLeadersResponse) -> list[ElectionResult]:
-    results = []
-    for topic in answer.replica_election_results:
-        for each in topic.partition_result:
-            error = ErrorCode(each.error_code)
-            reason = ELECTION_ADVICE.get(error) or (each.error_message or "").rstrip(".")
-            results.append(ElectionResult(topic.topic, each.partition_id, error, reason))
+        topics = [TopicPartitions(topic=topic, partitions=some) for topic, some in by_topic(part).items()]
+        request = ElectLeadersRequest(election_type=kind, topic_partitions=topics, timeout_ms=TIMEOUT_MS)
+        elected = sum(each.error is ErrorCode.NONE for each in results)
+        with _saying(f"{elected} of {len(partitions)} were elected before", bool(results)):
+            answer = requests.ask_controller(request, ElectLeadersResponse, 2)
+            check(answer.error_code, None, "election", "Alter")
+        for topic in answer.replica_election_results:
+            for each in topic.partition_result:
+                error = ErrorCode(each.error_code)
+                reason = ELECTION_ADVICE.get(error) or (each.error_message or "").rstrip(".")
+                results.append(ElectionResult(topic.topic, each.partition_id, error, reason))
     return results
 
 

@@ -41,12 +41,7 @@ if TYPE_CHECKING:
     Settings = dict[str, str]
 
 TIMEOUT_S = 5.0
-VERSIONS = {
-    "TLSv1": ssl.TLSVersion.TLSv1,
-    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
-    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
-    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
-}
+VERSIONS = {each.name.replace("_", "."): each for each in ssl.TLSVersion if each.name.startswith("TLS")}
 UNVERIFIED = {"security.protocol": "ssl", "enable.ssl.certificate.verification": "false"}
 ALL_CIPHERS = "ALL:@SECLEVEL=0"  # old versions of TLS need what OpenSSL refuses by default
 _LISTENER = re.compile(r"\s*(\w+)://(?:\[([^\]]*)\]|([^:/]*)):(\d+)\s*", re.ASCII)
@@ -268,7 +263,9 @@ def read_security(cluster: Cluster, reader: Reader, config_file: str | None) -> 
         facts.iterations = reader.read("iterations", "reading users …", lambda: _read_iterations(cluster))
         facts.quota_count = reader.read("quota_count", "reading quotas …", lambda: len(read_quotas(cluster)))
         facts.brokers = reader.read("brokers", "reading settings …", lambda: _read_settings(cluster, described))
-        facts.consoles = reader.read("consoles", "looking for consoles …", lambda: _find_consoles(described))
+        hosts = sorted({each.host for each in described.brokers.values()})
+        consoles = reader.read("consoles", "looking for consoles …", lambda: all_at_once(open_consoles, hosts))
+        facts.consoles = None if consoles is None else [address for found in consoles for address in found]
     if described is None or facts.brokers is None:
         facts.unread_reason = reader.reasons["brokers"]
         return facts
@@ -338,19 +335,13 @@ def read_files(config_file: str) -> list[FileFacts]:
     ]
 
 
-def _find_consoles(described: DescribedCluster) -> list[str]:
-    hosts = sorted({each.host for each in described.brokers.values()})
-    return [address for found in all_at_once(open_consoles, hosts) for address in found]
-
-
 def open_consoles(host: str) -> list[str]:
     """Addresses of consoles without a login, on the addresses of a host that other machines can reach."""
     try:
         addresses = [each for each in resolve(host, CONSOLE_PORT) if not is_loopback(each)]
     except OSError:
         return []
-    found = (open_console(address, CONSOLE_PORT) for address in addresses)
-    return [each for each in found if each is not None]
+    return [each for each in (open_console(address, CONSOLE_PORT) for address in addresses) if each is not None]
 
 
 def open_console(address: str, port: int) -> str | None:
