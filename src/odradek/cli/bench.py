@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
 
-BENCH_TOPIC = "odradek-bench"
 PAYLOAD_WORDS = 100_000  # a larger value repeats the text
 PACE_SLICE_S = 0.001
 CHUNK_RECORDS = 1000
@@ -43,29 +42,30 @@ SETTLE_S = 10.0
 READ_RECORDS = 10_000
 STALL_S = 30.0
 CLOSE_TIMEOUT_S = 5.0
-END_OF_PARTITION = "_PARTITION_EOF"
 STAMP = struct.Struct(">Qq")  # which run, and when (monotonic nanoseconds)
 WARM_UP_S = 0.5  # the first records pay for connections and caches
 DRAIN_S = 5.0
 SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's default, would be what is measured
 
 topic_option = option(
-    "--topic -t", "TOPIC", TOPIC_NAME, "The topic to use.", default=BENCH_TOPIC, shell_complete=complete_topics
+    "--topic -t", "TOPIC", TOPIC_NAME, "The topic to use.", default="odradek-bench", shell_complete=complete_topics
 )
 size_option = option("--size -s", "BYTES", VALUE_SIZE_BYTES, "Size of a value.", default=100)
-batch_size_option = option("--batch-size", "BYTES", SIZE_BYTES, "Largest batch.", default=1_000_000)
-partitions_option = option(
-    "--partitions -p", "N", PARTITION_COUNT, "Partitions of the topic if it has to be created.", default=6
-)
 duration_option = option("--duration duration_ms", "DURATION", DURATION_MS, "Stop after this long, such as 10s or 1m.")
 
 
 def batch_options(linger: str) -> Callable[[Any], Any]:
     """The options that say how records become batches; `linger` is the default of `--linger`."""
-    text = "How long a batch waits for more records."
-    linger_option = option("--linger linger_ms", "DURATION", DURATION_MS, text, default=linger)
-    options = (batch_size_option, linger_option, acks_option, compression_option, partitions_option)
-    return lambda function: with_options(function, *options)
+    return lambda function: with_options(
+        function,
+        option("--batch-size", "BYTES", SIZE_BYTES, "Largest batch.", default=1_000_000),
+        option(
+            "--linger linger_ms", "DURATION", DURATION_MS, "How long a batch waits for more records.", default=linger
+        ),
+        acks_option,
+        compression_option,
+        option("--partitions -p", "N", PARTITION_COUNT, "Partitions of the topic if it has to be created.", default=6),
+    )
 
 
 def bench_topic(cluster: Cluster, name: str, partitions: int) -> TopicDescription:
@@ -127,10 +127,8 @@ class ProduceWorkload:
         """Wait until the next record is due. Returns at once without a rate, or when behind it."""
         if self.rate is None:
             return
-        ahead_s = sent / self.rate - (time.perf_counter() - began_at)
-        while ahead_s > 0:
+        while (ahead_s := sent / self.rate - (time.perf_counter() - began_at)) > 0:
             wait(min(ahead_s, 0.1))
-            ahead_s = sent / self.rate - (time.perf_counter() - began_at)
 
     def client_settings(self) -> dict[str, Any]:
         return {
@@ -340,7 +338,7 @@ def read(
                 raise Failure(f"no record within {STALL_S:.0f} s; {count:,} of {total:,} were read")
             for event in [message for message in messages if message.error() is not None]:
                 error = event.error()
-                if error is not None and error.name() != END_OF_PARTITION:
+                if error is not None and error.name() != "_PARTITION_EOF":
                     raise cluster.failure(error, f"topic {topic}, partition {event.partition()}")
                 unread.discard(event.partition())
                 messages.remove(event)

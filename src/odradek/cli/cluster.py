@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,11 @@ from odradek.admin import cluster_state
 from odradek.admin.broker_metrics import BrokerMetrics, MetricPoint, metrics_of_all
 from odradek.admin.broker_requests import BrokerRequests, live
 from odradek.admin.groups import LIST_TIMEOUT_S, list_groups
+from odradek.admin.wire import TIMEOUT_S
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework import output
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import confirm, flag, option, watch_options, yes_option
-from odradek.cli.framework.output import print_result, strong, watch
 from odradek.cli.framework.parameter_types import PARTITION, POSITIVE, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
@@ -36,7 +37,6 @@ def cluster() -> None:
     """Show facts about a cluster."""
 
 
-INTERNAL_PREFIX = "__"
 BUCKET = "_bucket"
 COUNTER_SUFFIXES = ("_total", BUCKET, "_sum", "_count")
 WATCH_TIMEOUT_S = 2.0  # for a broker to answer, while the state is watched
@@ -60,7 +60,10 @@ PROBLEMS = ("offline", "under min ISR", "under-replicated", "not on the preferre
 def info(cluster: Cluster, as_json: bool) -> None:
     """Show the brokers of a cluster, and the state of its partitions."""
     state = cluster_state.read_state(cluster.requests, asks_reassignments=False)
-    facts = cluster_facts(state, count_groups(cluster))
+    groups: int | None = None  # unless the cluster lists them
+    with contextlib.suppress(Failure):
+        groups = len(list_groups(BrokerRequests(cluster, LIST_TIMEOUT_S))[0])
+    facts = cluster_facts(state, groups)
     if as_json:
         output.print_json(facts)
     else:
@@ -70,7 +73,7 @@ def info(cluster: Cluster, as_json: bool) -> None:
 def cluster_facts(state: cluster_state.ClusterState, groups: int | None) -> dict[str, Any]:
     """Internal topics are counted in both numbers."""
     topics = {each.topic for each in state.partitions}
-    internal = {topic for topic in topics if topic.startswith(INTERNAL_PREFIX)}
+    internal = {topic for topic in topics if topic.startswith("__")}
     controller, counts = state.cluster.controller_id, state.counts()
     return {
         "cluster_id": state.cluster.cluster_id,
@@ -93,14 +96,6 @@ def cluster_facts(state: cluster_state.ClusterState, groups: int | None) -> dict
             for each in live(state.brokers)
         ],
     }
-
-
-def count_groups(cluster: Cluster) -> int | None:
-    """None if the cluster does not list its groups."""
-    try:
-        return len(list_groups(BrokerRequests(cluster, LIST_TIMEOUT_S))[0])
-    except Failure:
-        return None
 
 
 def with_internal(count: int, noun: str, internal: int) -> str:
@@ -167,10 +162,10 @@ def metrics(
         return metrics_object(found, missing, shows_buckets=shows_buckets), lines
 
     if is_watched:
-        watch(interval, read, as_json=as_json)
+        output.watch(interval, read, as_json=as_json)
         return
     value, lines = read()
-    print_result(value, "\n".join(lines), as_json=as_json)
+    output.print_result(value, "\n".join(lines), as_json=as_json)
     if not value["brokers"]:
         raise Failure("no broker returned its metrics: see above" if value["missing"] else "there is no such broker")
 
@@ -182,7 +177,7 @@ def metrics_lines(
     """One line for each point. With the metrics of an earlier moment, counters are shown as rates per second."""
     lines: list[str] = []
     for metrics in found:
-        lines += ["", strong(f"broker {metrics.broker_id}")]
+        lines += ["", output.strong(f"broker {metrics.broker_id}")]
         rows = list(_rows(metrics, before.get(metrics.broker_id), shows_buckets=shows_buckets))
         width = max((len(name) for name, _ in rows), default=0)
         lines += [f"{name:<{width}}  {value}" for name, value in rows]
@@ -303,21 +298,16 @@ def status(
     if is_watched and wait_s is not None:
         raise click.UsageError("--watch and --wait exclude each other")
     limit = None if shows_all else SHOWN_PARTITIONS
-    if wait_s is None and not is_watched:
-        requests = BrokerRequests(cluster)
-        state = cluster_state.read_state(
-            requests, controllers=cluster_state.ControllerLookup(requests), may_lack_reassignments=True
-        )
-        value, lines = state_output(state, limit)
-        output.print_result(value, "\n".join(lines), as_json=as_json)
-        return
-    read = state_reader(BrokerRequests(cluster, WATCH_TIMEOUT_S))
-    if wait_s is None:
+    is_once = wait_s is None and not is_watched
+    read = state_reader(BrokerRequests(cluster, TIMEOUT_S if is_once else WATCH_TIMEOUT_S))
+    if is_watched:
         output.watch(interval, lambda: state_output(read(), limit), as_json=as_json)
         return
-    state = wait_until_healthy(read, wait_s, least_brokers)
+    state = read() if wait_s is None else wait_until_healthy(read, wait_s, least_brokers)
     value, lines = state_output(state, limit)
     output.print_result(value, "\n".join(lines), as_json=as_json)
+    if wait_s is None:
+        return
     if len(state.brokers) < least_brokers:
         raise Failure(f"the cluster has {len(state.brokers)} of {least_brokers} brokers after {wait_s:g} s")
     if not state.is_healthy:
@@ -363,8 +353,8 @@ def state_reader(requests: BrokerRequests) -> Callable[[], cluster_state.Cluster
 def status_object(state: cluster_state.ClusterState) -> dict[str, Any]:
     counts = state.counts()
 
-    def objects(condition: Callable[[cluster_state.PartitionState], bool]) -> list[dict[str, Any]]:
-        return [partition_object(each) for each in state.partitions if condition(each)]
+    def objects(condition: str) -> list[dict[str, Any]]:
+        return [partition_object(each) for each in state.partitions if getattr(each, condition)]
 
     return {
         "cluster_id": state.cluster.cluster_id,
@@ -382,11 +372,11 @@ def status_object(state: cluster_state.ClusterState) -> dict[str, Any]:
         ],
         "topics": len({each.topic for each in state.partitions}),
         "partitions": len(state.partitions),
-        "offline": objects(lambda each: each.is_offline),
-        "under_min_isr": objects(lambda each: each.is_under_min_in_sync),
-        "under_replicated": objects(lambda each: each.is_under_replicated),
-        "not_on_preferred_leader": objects(lambda each: each.has_other_leader),
-        "reassignments": objects(lambda each: each.is_reassigned) if state.knows_reassignments else None,
+        "offline": objects("is_offline"),
+        "under_min_isr": objects("is_under_min_in_sync"),
+        "under_replicated": objects("is_under_replicated"),
+        "not_on_preferred_leader": objects("has_other_leader"),
+        "reassignments": objects("is_reassigned") if state.knows_reassignments else None,
     }
 
 
@@ -424,10 +414,8 @@ def _summary(state: cluster_state.ClusterState) -> str:
     ]
     moving = sum(each.is_reassigned for each in state.partitions)
     found += [f"{count_text(moving, 'partition')} being reassigned"] if moving else []
-    if found:
-        return ", ".join(found)
-    if state.is_restricted and not state.partitions:
-        return NO_TOPICS
+    if found or (state.is_restricted and not state.partitions):
+        return ", ".join(found) or NO_TOPICS
     return click.style("all partitions have a leader and all their replicas in sync", fg="green")
 
 
@@ -452,11 +440,8 @@ def _problem_lines(partitions: list[cluster_state.PartitionState], limit: int | 
     partitions = sorted(partitions, key=lambda each: (PROBLEMS.index(each.problems[0]), each.topic, each.index))
     rows = []
     for each in partitions[:limit]:
-        brokers = (
-            "none" if each.is_offline else str(each.leader),
-            output.joined(each.replicas),
-            output.joined(each.in_sync),
-        )
+        leader = "none" if each.is_offline else str(each.leader)
+        brokers = (leader, output.joined(each.replicas), output.joined(each.in_sync))
         rows.append((each.name, *brokers, each.min_in_sync, ", ".join(each.problems)))
     titles = ["PARTITION", "LEADER", "REPLICAS", "IN SYNC", "MIN ISR", "PROBLEM"]
     return ["", *output.column_lines(titles, rows), *_rest(len(partitions), limit)]

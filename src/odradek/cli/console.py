@@ -12,6 +12,7 @@ import click
 
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.options import flag, option, repeatable
 from odradek.cli.framework.output import note, print_json, say
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.conventions.addresses import is_loopback, split_addresses
@@ -21,7 +22,6 @@ from odradek.host.lifetime_pipe import terminate_when_parent_ends
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
 
-INSTALL = "pip install 'odradek[console]'"
 CLEAR_TEXT = ("PLAIN", "OAUTHBEARER")
 FILE = click.Path(exists=True, dir_okay=False)
 LARGEST_SECRET_BYTES = 10_000
@@ -40,59 +40,41 @@ LARGEST_SECRET_BYTES = 10_000
         ("on a free port, for a script", "odradek console --listen 127.0.0.1:0 --format json"),
     ]
 )
-@click.option(
-    "--listen", metavar="HOST:PORT", type=TEXT, default="127.0.0.1:8484", show_default=True,
-    help="Address of the console; port 0 is any free port. An address that others reach needs --login and TLS.",
+@option(
+    "--listen", "HOST:PORT", TEXT,
+    "Address of the console; port 0 is any free port. An address that others reach needs --login and TLS.",
+    default="127.0.0.1:8484",
 )  # fmt: skip
-@click.option("--read-only", is_flag=True, help="Refuse every change.")
-@click.option(
-    "--mask", "masks", metavar="RULE", type=TEXT, multiple=True,
-    help="Hide a part of records: key, header:NAME, or a JSON path such as $.card.number. Repeatable.",
+@flag("--read-only", "Refuse every change.")
+@repeatable(
+    "--mask masks", "RULE", TEXT, "Hide a part of records: key, header:NAME, or a JSON path such as $.card.number."
+)
+@repeatable(
+    "--schema schemas", "TOPIC=FILE", TEXT,
+    "Schema of a topic's values: FILE.avsc (Avro), or FILE.desc:MESSAGE (descriptor set of Protobuf).",
 )  # fmt: skip
-@click.option(
-    "--schema", "schemas", metavar="TOPIC=FILE", type=TEXT, multiple=True,
-    help="Schema of a topic's values: FILE.avsc (Avro), or FILE.desc:MESSAGE (descriptor set of Protobuf). Repeatable.",
+@option(
+    "--login", None, click.Choice(["none", "sasl", "oidc"]),
+    "Who may open the console: everybody on this machine, users of the cluster with their password, or users "
+    "of an OpenID Connect provider.", default="none",
 )  # fmt: skip
-@click.option(
-    "--login", type=click.Choice(["none", "sasl", "oidc"]), default="none", show_default=True,
-    help="Who may open the console: everybody on this machine, users of the cluster with their password, or users "
-    "of an OpenID Connect provider.",
-)  # fmt: skip
-@click.option("--tls-cert", metavar="FILE", type=FILE, help="Serve HTTPS with this certificate chain (PEM).")
-@click.option("--tls-key", metavar="FILE", type=FILE, help="Private key of the certificate (PEM).")
-@click.option(
-    "--public-url", metavar="URL", type=TEXT, help="The address that browsers open, such as https://console.example."
-)  # fmt: skip
-@click.option("--behind-proxy", is_flag=True, help="A proxy in front of the console has the TLS certificate.")
-@click.option(
-    "--idle-timeout", metavar="MINUTES", type=click.IntRange(1, 1440), default=30, show_default=True,
-    help="A session without requests ends.",
-)  # fmt: skip
-@click.option(
-    "--session-timeout", metavar="MINUTES", type=click.IntRange(1, 10080), default=720, show_default=True,
-    help="Every session ends.",
-)  # fmt: skip
-@click.option("--oidc-issuer", metavar="URL", type=TEXT, help="Issuer of the OpenID Connect provider.")
-@click.option("--oidc-client-id", metavar="ID", type=TEXT, help="Id of the console with the provider.")
-@click.option("--oidc-client-secret-file", metavar="FILE", type=FILE, help="Its secret, if it has one.")
-@click.option("--oidc-scope", metavar="SCOPES", type=TEXT, default="openid", show_default=True, help="Scopes.")
-@click.option(
-    "--oidc-user-claim", metavar="CLAIM", type=TEXT, default="sub", show_default=True,
-    help="Claim of the ID token that names the user.",
-)  # fmt: skip
+@option("--tls-cert", "FILE", FILE, "Serve HTTPS with this certificate chain (PEM).")
+@option("--tls-key", "FILE", FILE, "Private key of the certificate (PEM).")
+@option("--public-url", "URL", TEXT, "The address that browsers open, such as https://console.example.")
+@flag("--behind-proxy", "A proxy in front of the console has the TLS certificate.")
+@option("--idle-timeout", "MINUTES", click.IntRange(1, 1440), "A session without requests ends.", default=30)
+@option("--session-timeout", "MINUTES", click.IntRange(1, 10080), "Every session ends.", default=720)
+@option("--oidc-issuer", "URL", TEXT, "Issuer of the OpenID Connect provider.")
+@option("--oidc-client-id", "ID", TEXT, "Id of the console with the provider.")
+@option("--oidc-client-secret-file", "FILE", FILE, "Its secret, if it has one.")
+@option("--oidc-scope", "SCOPES", TEXT, "Scopes.", default="openid")
+@option("--oidc-user-claim", "CLAIM", TEXT, "Claim of the ID token that names the user.", default="sub")
 @click.option("--stop-with", type=int, hidden=True, help="Descriptor; stop when its other end is closed.")
 @cluster_options
 def console(
-    *,
-    listen: str,
-    read_only: bool,
-    masks: tuple[str, ...],
-    schemas: tuple[str, ...],
-    stop_with: int | None,
-    cluster: Cluster,
-    as_json: bool,
-    **access: Any,
-) -> None:
+    *, listen: str, read_only: bool, masks: tuple[str, ...], schemas: tuple[str, ...], stop_with: int | None,
+    cluster: Cluster, as_json: bool, **access: Any,
+) -> None:  # fmt: skip
     """Serve the web console of a cluster: topics, records, groups, brokers, transactions,
     pipelines, examples, access.
 
@@ -105,7 +87,7 @@ def console(
         from odradek.console.server import serve
         from odradek.console.settings import ConsoleSettings
     except ModuleNotFoundError as error:
-        raise Failure(f"the console needs the package {error.name}: {INSTALL}") from None
+        raise Failure(f"the console needs the package {error.name}: pip install 'odradek[console]'") from None
     host, port = parse_listen(listen)
     try:
         decode_and_mask = DecodeAndMask(tuple(map(parse_rule, masks)), dict(map(load_decoder, schemas)))

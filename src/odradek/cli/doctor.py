@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -85,17 +85,9 @@ def fails_as_usage(function: F) -> F:
 @fails_as_usage
 @cluster_options
 def doctor(
-    *,
-    subject: str,
-    limit_s: float,
-    interval_s: int,
-    most_lag: int,
-    most_partitions: int,
-    config_file: str | None,
-    shows_all: bool,
-    cluster: Cluster,
-    as_json: bool,
-) -> int:
+    *, subject: str, limit_s: float, interval_s: int, most_lag: int, most_partitions: int, config_file: str | None,
+    shows_all: bool, cluster: Cluster, as_json: bool,
+) -> int:  # fmt: skip
     """Check a cluster, or its security, and report each problem with its location and what to do.
 
     It works with any Kafka cluster, over the Kafka protocol alone, and changes nothing. The exit code is 0 if nothing
@@ -117,15 +109,11 @@ def doctor(
         print_json(report_object(subject, cluster_id, results, limit) | ({"seen": seen} if seen else {}))
     else:
         heading = strong(f"{subject} {cluster_id or ''} at {cluster.bootstrap_servers}".replace("  ", " "))
-        heading += f"\n{seen_text(seen)}" if seen else ""
+        if seen:  # brokers list the topics and groups that the user may describe, and do not say that there are others
+            counts = [count_text(count, noun.removesuffix("s")) for noun, count in seen.items()]
+            heading += "\n" + faint(f"this user may describe {', '.join(counts)}")
         say("\n".join(report_lines(heading, results, limit)))
     return exit_code(results)
-
-
-def seen_text(seen: Mapping[str, int]) -> str:
-    """Brokers list the topics and groups that the user may describe, and do not say that there are others."""
-    counts = [count_text(count, noun.removesuffix("s")) for noun, count in seen.items()]
-    return faint(f"this user may describe {', '.join(counts)}")
 
 
 def show_step(words: str) -> None:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Rebalancing", "Stable")
 UNKNOWN = "-"
 PLACE_AND_OFFSETS = "topic partition committed_offset end_offset lag"
-SHIFT = NumberType(-INT64_MAX, INT64_MAX)
 EXACTLY_ONE = "give one of --to-earliest, --to-latest, --to-time, --by-duration, --to-offset, --shift, --from-file"
 
 
@@ -159,12 +158,10 @@ def print_lags(lags: Sequence[groups.PartitionLag], names: dict[str, str]) -> No
 
 
 def print_members(members: Sequence[groups.GroupMember], names: dict[str, str]) -> None:
-    titles, rows = ["MEMBER", "HOST", "PARTITIONS"], []
-    has_instances = any(member.instance_id for member in members)
-    for member in members:
-        instance = [member.instance_id or UNKNOWN] if has_instances else []
-        rows.append([names[member.member_id], member.host, len(member.assignment), *instance])
-    output.print_columns([*titles, "INSTANCE"] if has_instances else titles, rows)
+    columns = 4 if any(member.instance_id for member in members) else 3
+    rows = [(names[each.member_id], each.host, len(each.assignment), each.instance_id or UNKNOWN) for each in members]
+    titles = ["MEMBER", "HOST", "PARTITIONS", "INSTANCE"]
+    output.print_columns(titles[:columns], [row[:columns] for row in rows])
 
 
 def member_names(members: Sequence[groups.GroupMember]) -> dict[str, str]:
@@ -200,7 +197,7 @@ def member_names(members: Sequence[groups.GroupMember]) -> dict[str, str]:
 @option("--to-time", "TIME", TIME_MS, "To the first record written at or after a time.")
 @option("--by-duration", "DURATION", DURATION_MS, "To the first record written since this long ago, such as 1h.")
 @option("--to-offset", "OFFSET", OFFSET, "To this offset in every partition.")
-@option("--shift", "N", SHIFT, "Forward by N records, or back when N is negative.")
+@option("--shift", "N", NumberType(-INT64_MAX, INT64_MAX), "Forward by N records, or back when N is negative.")
 @option(
     "--from-file", "FILE", click.File("r", encoding="utf-8", errors="replace"),
     "To the offsets in a file with topic,partition,offset on each line.",
@@ -220,10 +217,9 @@ def reset(
     before = resets.committed_offsets(cluster, name, is_new_allowed=bool(topics) or from_file is not None)
     wanted = resets.read_file(from_file) if from_file is not None else {}
     keys = sorted(wanted) if from_file is not None else resets.choose_partitions(cluster, topics, before)
-    if not keys and from_file is not None:
-        raise Failure("the file contains no offsets")
     if not keys:
-        raise Failure(f"group {name} has no committed offsets; name a topic with --topic")
+        missing = f"group {name} has no committed offsets; name a topic with --topic"
+        raise Failure(missing if from_file is None else "the file contains no offsets")
     goal = resets.Goal("offsets", offsets=wanted) if from_file is not None else goal_of(given[0], ways[given[0]])
     moves = resets.plan_moves(cluster, before, keys, goal)
     if as_json and execute:
@@ -245,12 +241,10 @@ def goal_of(way: str, value: int) -> resets.Goal:
 
 
 def show(name: str, moves: Sequence[resets.Move], is_done: bool, as_json: bool) -> None:
-    for each in moves if as_json else ():
-        output.print_json(
-            {"group": name, **output.fields_of(each, "topic partition before after"), "executed": is_done}
-        )
+    fields = [{"group": name, **output.fields_of(each, "topic partition before after")} for each in moves]
+    titles, rows = ["TOPIC", "PARTITION", "BEFORE", "AFTER", "CHANGE"], [as_row(each) for each in moves]
+    output.print_list([{**each, "executed": is_done} for each in fields], titles, rows, otherwise="", as_json=as_json)
     if not as_json:
-        output.print_columns(["TOPIC", "PARTITION", "BEFORE", "AFTER", "CHANGE"], [as_row(each) for each in moves])
         output.say(resets.consequence(moves))
     for clipping in filter(None, (each.clipping for each in moves)):
         output.note(clipping)

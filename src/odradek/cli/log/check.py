@@ -156,7 +156,10 @@ def _check_with_indexes(
         if not is_last and not segment.damaged:
             _check_indexes(segment)
         if not segment.damaged:
-            _check_transaction_index(segment, files, is_last=is_last)
+            is_complete = not is_last or _was_cleanly_shut_down(os.path.dirname(segment.path))
+            problem = transaction_index_problem(segment, files, is_complete=is_complete)
+            if problem:
+                segment.findings.append(findings.Finding(index_path(segment.path), problem, findings.Remedy.REBUILD))
         if not segment.findings:
             break
     return segment
@@ -169,18 +172,11 @@ def check_segment(path: str, on_progress: Callable[[int], None]) -> findings.Seg
         check.size_bytes = len(data)
         for item in scan_segment(data):
             if isinstance(item, TornTail):
-                check.damaged.append((item.position, len(data)))
-                check.findings.append(
-                    findings.Finding(path, f"position {item.position}: {item.problem}", findings.Remedy.SALVAGE)
-                )
+                check.add_damage(item.position, len(data), item.problem)
                 return check
-            end = item.position + item.header.size_bytes
             problem = batch_problem(data, item.position, item.header, check)
             if problem:
-                check.damaged.append((item.position, end))
-                check.findings.append(
-                    findings.Finding(path, f"position {item.position}: {problem}", findings.Remedy.SALVAGE)
-                )
+                check.add_damage(item.position, item.position + item.header.size_bytes, problem)
             else:
                 check.batches += 1
                 check.records += item.header.record_count
@@ -238,14 +234,8 @@ def _judge_damage(segment: findings.SegmentCheck, *, is_last: bool, is_live: boo
     is_tail = len(segment.damaged) == 1 and segment.damaged[0][1] == segment.size_bytes
     if is_last and is_tail:
         (tail,) = segment.findings
-        segment.findings = [
-            findings.Finding(
-                tail.path,
-                tail.text,
-                findings.Remedy.NOTHING if is_live else findings.Remedy.CUT_TAIL,
-                is_problem=not is_live,
-            )
-        ]
+        remedy = findings.Remedy.NOTHING if is_live else findings.Remedy.CUT_TAIL
+        segment.findings = [findings.Finding(tail.path, tail.text, remedy, is_problem=not is_live)]
 
 
 def _check_indexes(segment: findings.SegmentCheck) -> None:
@@ -264,13 +254,6 @@ def _check_indexes(segment: findings.SegmentCheck) -> None:
         problem = next(problems(stem + suffix, data, segment), None)
         if problem:
             segment.findings.append(findings.Finding(stem + suffix, problem, findings.Remedy.REBUILD))
-
-
-def _check_transaction_index(segment: findings.SegmentCheck, files: PartitionFiles, *, is_last: bool) -> None:
-    is_complete = not is_last or _was_cleanly_shut_down(os.path.dirname(segment.path))
-    problem = transaction_index_problem(segment, files, is_complete=is_complete)
-    if problem:
-        segment.findings.append(findings.Finding(index_path(segment.path), problem, findings.Remedy.REBUILD))
 
 
 def _was_cleanly_shut_down(partition_path: str) -> bool:
@@ -353,7 +336,12 @@ def transaction_index_problem(check: findings.SegmentCheck, files: PartitionFile
     listed = {(each.producer_id, each.last_offset): each for each in transaction_index.decode_transaction_index(data)}
     for aborted in files.find_aborted(check.path) if is_complete and check.markers else ():
         entry = listed.get((aborted.producer_id, aborted.last_offset))
-        if entry is None or not _covers(entry, aborted):
+        # What follows from the batches that compaction has left may be higher than in the entry, never lower.
+        if (
+            entry is None
+            or entry.first_offset > aborted.first_offset
+            or entry.last_stable_offset > aborted.last_stable_offset
+        ):
             return (
                 f"does not list the transaction of producer {aborted.producer_id} "
                 f"from offset {aborted.first_offset} that was aborted at offset {aborted.last_offset}"
@@ -365,11 +353,6 @@ def transaction_index_problem(check: findings.SegmentCheck, files: PartitionFile
         if is_in_batch and check.markers.get(marker_offset) != producer_id:
             return f"lists a transaction of producer {producer_id}, which has no marker at offset {marker_offset}"
     return None
-
-
-def _covers(entry: transaction_index.AbortedTransaction, found: transaction_index.AbortedTransaction) -> bool:
-    """What follows from the batches that compaction has left may be higher than in the entry, never lower."""
-    return entry.first_offset <= found.first_offset and entry.last_stable_offset <= found.last_stable_offset
 
 
 def index_path(segment_path: str) -> str:

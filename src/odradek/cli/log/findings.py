@@ -72,6 +72,10 @@ class SegmentCheck:
     damaged: list[tuple[int, int]] = field(default_factory=list)  # ranges of positions without an intact batch
     findings: list[Finding] = field(default_factory=list)
 
+    def add_damage(self, position: int, end: int, problem: str) -> None:
+        self.damaged.append((position, end))
+        self.findings.append(Finding(self.path, f"position {position}: {problem}", Remedy.SALVAGE))
+
 
 @dataclass(slots=True)
 class PartitionCheck:

@@ -69,13 +69,11 @@ class RecordWriter:
 
     def write(self, record: InputRecord) -> bool:
         """Returns False if the records before this one are not acknowledged, so that it was not sent."""
-        optional: dict[str, Any] = {}
+        optional: dict[str, Any] = {"headers": record.headers} if record.headers else {}
         if record.partition is not None:
             optional["partition"] = record.partition
         if record.timestamp_ms is not None:
             optional["timestamp"] = record.timestamp_ms
-        if record.headers:
-            optional["headers"] = record.headers
         while True:
             try:
                 self.producer.produce(self.topic, record.value, record.key, **optional)
