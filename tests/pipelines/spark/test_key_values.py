@@ -10,7 +10,6 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.key_values import has_floats, with_one_zero
 from tests.pipelines.spark.file_batches import give_files
-from tests.pipelines.spark.test_row_order import PROCESSOR
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,26 +30,46 @@ sources:
 steps:
   numbered:
     from: readings
-    state: {key: [ID], processor: "processors:Numbered"}
-    schema: "id DOUBLE, x BIGINT, i BIGINT"
-sinks: {numbered: {from: numbered, table: numbered}}
+    state: {key: [ID], processor: "numbering:Numbered", order: any}
+    schema: "id DOUBLE, i BIGINT"
+  once: {from: readings, deduplicate: {key: [ID, x]}}
+sinks:
+  numbered: {from: numbered, table: numbered}
+  once: {from: once, table: once}
+"""
+PROCESSOR = """
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor
+
+
+class Numbered(StatefulProcessor):
+    def init(self, handle):
+        self.count = handle.getValueState("count", "i BIGINT")
+
+    def handleInputRows(self, key, rows, timerValues):
+        i = self.count.get()[0] if self.count.exists() else 0
+        for row in rows:
+            i += 1
+            yield Row(id=key[0], i=i)
+        self.count.update((i,))
 """
 
 
-def numbers(folder: Path) -> list[int]:
+def numbers(folder: Path, query: str) -> list[float | None]:
     with sqlite3.connect(folder / "w.db") as connection:
-        found = [each for (each,) in connection.execute("select i from numbered order by i")]
-        connection.execute("delete from numbered")
-    return found
+        return [each for (each,) in connection.execute(query)]
 
 
 def test_a_stream_has_one_key_for_both_zeros(stage: Stage) -> None:
-    (stage.folder / "processors.py").write_text(PROCESSOR)
+    (stage.folder / "numbering.py").write_text(PROCESSOR)
     batches: list[list[float | None]] = [[-0.0, 0.0], [0.0, -0.0], [None, 2.5], [2.5, None]]
     give_files(stage.folder / "in", [[{"id": each, "x": 1} for each in batch] for batch in batches])
     for run in stage.run, stage.run_once:
         run(stage.pipeline(DEFINITION))
-        assert numbers(stage.folder) == [1, 1, 1, 2, 2, 2, 3, 4]
+        assert numbers(stage.folder, "select i from numbered order by i") == [1, 1, 1, 2, 2, 2, 3, 4]
+        assert numbers(stage.folder, "select id from once order by id") == [None, 0.0, 2.5]
+        numbers(stage.folder, "delete from numbered")
+        numbers(stage.folder, "delete from once")
 
 
 def test_other_values_and_types_are_kept(spark: SparkSession) -> None:

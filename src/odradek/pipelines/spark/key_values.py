@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.event_time import actual_name
-from odradek.pipelines.spark.hidden_columns import quoted
+from odradek.pipelines.spark.computing.frames import actual_name
+from odradek.pipelines.spark.computing.frames import column as column_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,7 @@ def with_one_zero(frame: DataFrame, key: Iterable[str]) -> DataFrame:
     for name in (actual_name(frame, each) for each in key):
         kind = frame.schema[name].dataType
         if has_floats(kind):
-            frame = frame.withColumn(name, one_zero(F.col(quoted(name)), kind))
+            frame = frame.withColumn(name, one_zero(column_of(name), kind))
     return frame
 
 

@@ -26,7 +26,7 @@ from tests.pipelines.spark.file_batches import seconds_after_noon
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -62,6 +62,40 @@ def test_a_stream_and_a_batch_drop_the_same_rows(
     expected = sorted((row.id, row.n) for row in batch.collect())
     assert sorted(row[:2] for row in written(made, tmp_path / "checkpoint")) == expected
     assert 3 <= len(expected) < 24
+
+
+def test_columns_keep_their_types_and_their_metadata(spark: SparkSession) -> None:
+    divided = spark.newSession()
+    divided.conf.set(SHUFFLE_PARTITIONS, "3")
+    operation = Deduplication("rows", ("id",), Duration(60_000))
+    columns = ("value as id", "timestamp as at", "parse_json('1') as v", "interval '1' month as i", "'abc' as c")
+    for session in (spark, divided):
+        rate = session.readStream.format("rate").load().selectExpr(*columns).withWatermark("at", "1 minute")
+        stream = rate.withMetadata("c", {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"})
+        made = deduplicated(stream, operation, "at")
+        assert described(made) == described(stream)
+
+
+def described(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return [(each.name, each.dataType, each.metadata) for each in frame.schema.fields]
+
+
+def test_keys_are_forgotten_when_the_watermark_has_passed_their_period(spark: SparkSession, tmp_path: Path) -> None:
+    times = [[0] * 10, [1000], [1001]]
+    batches = [
+        [{"id": 100 * number + each, "n": 0, "at": seconds_after_noon(at)} for each, at in enumerate(batch)]
+        for number, batch in enumerate(times)
+    ]
+    made = deduplicated(
+        stream_of(spark, tmp_path / "rows", batches, SCHEMA, "at"),
+        Deduplication("rows", ("id",), Duration(60_000)),
+        "at",
+    )
+    writer = made.writeStream.foreachBatch(lambda batch, _number: batch.write.format("noop").mode("append").save())
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert query.lastProgress is not None
+    assert [each.numRowsTotal for each in query.lastProgress.stateOperators] == [2, 2]
 
 
 def test_only_several_partitions_need_a_sort(spark: SparkSession) -> None:

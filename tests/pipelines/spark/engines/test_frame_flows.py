@@ -12,6 +12,7 @@ from odradek.pipelines.spark.sessions.failures import PipelineError
 from tests.pipelines.spark.engines.folder_stage import FolderStage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -131,16 +132,87 @@ def test_state_is_kept_between_batches(spark: SparkSession, tmp_path: Path, engi
     stage.close()
 
 
-def test_duplicates_are_found_in_any_partition(spark: SparkSession, tmp_path: Path) -> None:
-    """With several partitions, the batches of `within` are sorted, and Spark checks the query without the sort."""
+STATIC = """
+steps:
+  known:
+    sql: select * from labels
+    expect:
+      not first: {check: label <> 'first', otherwise: drop}
+      is short: {check: length(label) < 6, otherwise: warn}
+  named: {from: orders, join: {table: known, on: [k]}}
+sinks: {named: {from: named, topic: named, value: [id, label]}}
+"""
+
+
+@pytest.mark.parametrize("engine", ["standard", "batch"])
+def test_the_rows_of_a_static_step_are_counted_once(spark: SparkSession, tmp_path: Path, engine: str) -> None:
+    stage, reports = run(spark, tmp_path, STATIC, engine)
+    found = [each for report in reports for each in report.violations if each.step == "known"]
+    assert [(each.expectation, each.rows, each.checked) for each in found] == [("not first", 1, 2), ("is short", 1, 2)]
+    assert sorted_records(stage, "named") == [{"id": number, "label": "second"} for number in (2, 5, 6)]
+
+
+@pytest.fixture
+def three_partitions(spark: SparkSession) -> Iterator[None]:
     before = spark.conf.get(SHUFFLE_PARTITIONS) or "1"
     spark.conf.set(SHUFFLE_PARTITIONS, "3")
-    try:
-        stage, reports = run(spark, tmp_path, UNIQUE, "standard")
-    finally:
-        spark.conf.set(SHUFFLE_PARTITIONS, before)
+    yield
+    spark.conf.set(SHUFFLE_PARTITIONS, before)
+
+
+@pytest.mark.usefixtures("three_partitions")
+def test_duplicates_are_found_in_any_partition(spark: SparkSession, tmp_path: Path) -> None:
+    """With several partitions, the batches of `within` are sorted, and Spark checks the query without the sort."""
+    stage, reports = run(spark, tmp_path, UNIQUE, "standard")
     assert Counter(each["id"] for each in stage.records("unique")) == dict.fromkeys(range(1, 7), 1)
     assert sum((Counter(each.written) for each in reports), Counter()) == {"unique": 6}
+
+
+NUMBERED = """
+steps:
+  halves: {sql: "select k, explode(array(n, n + 0.5D)) as x from orders where k is not null"}
+  numbered: {from: halves, state: {key: [k], processor: "numbering:Numbered"}, schema: "k STRING, x DOUBLE, i BIGINT"}
+sinks: {numbered: {from: numbered, topic: numbered}}
+"""
+PROCESSOR = """
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor
+
+
+class Numbered(StatefulProcessor):
+    def init(self, handle):
+        self.count = handle.getValueState("count", "i BIGINT")
+
+    def handleInputRows(self, key, rows, timerValues):
+        i = self.count.get()[0] if self.count.exists() else 0
+        for row in rows:
+            i += 1
+            yield Row(k=key[0], x=row.x, i=i)
+        self.count.update((i,))
+"""
+
+
+@pytest.mark.usefixtures("three_partitions")
+@pytest.mark.parametrize("engine", ["standard", "batch"])
+def test_a_processor_gets_the_rows_of_a_key_in_the_order_of_their_records(
+    spark: SparkSession, tmp_path: Path, engine: str
+) -> None:
+    (tmp_path / "numbering.py").write_text(PROCESSOR)
+    fed = [
+        [order(number, "abc"[number % 3], number * 7 % 30, number) for number in range(start, start + 15)]
+        for start in (0, 15)
+    ]
+    stage = FolderStage(spark, tmp_path, f"{SOURCES}\nengine: {engine}\n{NUMBERED}")
+    for batch in fed:
+        stage.feed(orders=batch)
+    stage.run_once() if engine == "batch" else stage.run()
+    found = sorted((each["k"], each["i"], each["x"]) for each in stage.records("numbered"))
+    rows = [row for batch in fed for row in batch]
+    assert found == [
+        (k, number + 1, x)
+        for k in "abc"
+        for number, x in enumerate(row["n"] + half for row in rows if row["k"] == k for half in (0, 0.5))
+    ]
 
 
 PYTHON = """
