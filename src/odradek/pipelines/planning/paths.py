@@ -88,8 +88,11 @@ def _without_time(path: Path, lost_by: str) -> Path:
 
 
 def _of_rows(name: str, made: RowSql, path: Path) -> Path:
-    """A SELECT renames the columns that it selects as they are. A generator makes several rows of a group."""
-    is_ordered = path.is_ordered and not made.shape.tables and not (made.makes_several and path.groups is not None)
+    """A SELECT renames the columns that it selects as they are. A generator makes several rows of a group. Rows
+    lose their order of arrival by subqueries, which Spark computes as joins, and by hints, which may divide them."""
+    query = made.query
+    is_mixed = bool(query.subqueries or query.tree.args.get("hint")) if path.groups is None else made.makes_several
+    is_ordered = path.is_ordered and not made.shape.tables and not is_mixed
     groups = path.groups
     if groups is not None:
         groups = tuple(tuple(out for each in columns for out in outputs_of(made, each)) for columns in groups)
