@@ -117,23 +117,28 @@ def counted(orders):
 
 def random(orders):
     return orders.select("id", F.rand().alias("r"))
+
+def whole(orders):
+    return orders.where(orders.amount < orders.count())
 """
 
 
-def test_state_and_randomness_of_python_are_refused(
+def test_state_randomness_and_actions_of_python_are_refused(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "analysed_steps.py").write_text(STEPS)
     monkeypatch.syspath_prepend(tmp_path)
     verdicts = {
         name: found(spark, definition(f"{{from: orders, python: analysed_steps:{name}}}"))[1]
-        for name in ("rows", "counted", "random")
+        for name in ("rows", "counted", "random", "whole")
     }
     assert verdicts["rows"] == []
     assert verdicts["counted"][0].startswith(
         "15:3: error OP019: step 's' keeps state in Python: its plan has Aggregate"
     )
     assert verdicts["random"][0].startswith("15:3: error OP019: step 's' uses rand() in Python")
+    assert verdicts["whole"][0].startswith("15:3: error OD05: Queries with streaming sources must be executed")
+    assert verdicts["whole"][0].endswith("and no action such as count() or collect()")
 
 
 def test_a_table_without_declared_columns_is_asked_for_them(spark: SparkSession) -> None:

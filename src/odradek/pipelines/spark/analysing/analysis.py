@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 SPARK = "OD05"  # the code of what Spark refuses
 PLACE = re.compile(r"^\S*:\d+:\d+: ")  # begins messages of this package
 INEXACT = ("double", "float", "array<", "map<")
+ACTION = "streaming sources must be executed"  # in Spark's words for an action on a stream
+NO_ACTIONS = "a Python step gets a stream: use where, select and the like, and no action such as count() or collect()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +262,7 @@ class _Analysing:
             if table is not None and part is not None and offset is not None:
                 place = table.place_in_sql(part.start + offset)
             words = str(error) if cause is error and isinstance(error, PipelineError) else plain_message(cause)
-            self._problems.error(place, PLACE.sub("", words), code=SPARK)
+            self._problems.error(place, PLACE.sub("", words), NO_ACTIONS if ACTION in words else "", SPARK)
 
 
 def _part_of(table: Table) -> Part | None:
