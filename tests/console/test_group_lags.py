@@ -58,7 +58,7 @@ def test_ends_are_read_after_the_committed_offsets(monkeypatch: pytest.MonkeyPat
         assert [each.index for each in partitions] == [0, 1]
         return {FIRST: 30_000}
 
-    monkeypatch.setattr(groups, "read_committed_offsets_of", committed)
+    monkeypatch.setattr("odradek.admin.groups.read_committed_offsets_of", committed)
     monkeypatch.setattr(groups, "read_offsets_of", ends)
     names = ["behind", "new", "partly", "refused", "too many"]
     listed = [ListedGroup(each, "Stable", "") for each in names]
@@ -165,7 +165,7 @@ def test_objects_are_made_for_listed_partitions_only(monkeypatch: pytest.MonkeyP
         made.append(given)
         return original(*given, **named)
 
-    monkeypatch.setattr(groups, "PartitionLag", make)
+    monkeypatch.setattr("odradek.admin.groups.PartitionLag", make)
     ends = {(f"t-{topic}", index): 1 for topic in range(1000) for index in range(10)}
     assert summarize_lags(dict.fromkeys(ends, 0), ends, {}).lag == len(ends)
     assert len(made) == MOST_LISTED

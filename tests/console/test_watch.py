@@ -201,7 +201,9 @@ def with_group(monkeypatch: pytest.MonkeyPatch, read_offsets: Callable[[], dict[
     monkeypatch.setattr(watching, "LAGS_S", 0.05)
     listed = [ListedGroup("readers", "Stable", "")]
     monkeypatch.setattr("odradek.admin.groups.list_groups", lambda _requests: (listed, {}))
-    monkeypatch.setattr(groups, "read_committed_offsets_of", lambda *_arguments: {"readers": read_offsets()})
+    monkeypatch.setattr(
+        "odradek.admin.groups.read_committed_offsets_of", lambda *_arguments: {"readers": read_offsets()}
+    )
 
 
 def test_the_list_of_groups_has_lags_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:

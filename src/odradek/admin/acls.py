@@ -112,16 +112,9 @@ class Subjects(NamedTuple):
 def bindings(
     selection: Selection, access: Access, subjects: list[Subjects], pattern_type: PatternType
 ) -> list[AclBinding]:
+    pattern_types = {ResourceType.CLUSTER: PatternType.LITERAL}
     return [
-        AclBinding(
-            kind,
-            name,
-            PatternType.LITERAL if kind is ResourceType.CLUSTER else pattern_type,
-            principal,
-            host,
-            operation,
-            each.permission,
-        )
+        AclBinding(kind, name, pattern_types.get(kind, pattern_type), principal, host, operation, each.permission)
         for each in subjects
         for principal in each.principals
         for host in each.hosts or (WILDCARD,)
@@ -169,17 +162,12 @@ def parse_resource(text: str) -> tuple[ResourceType, str] | None:
 def describe(binding: AclBinding) -> str:
     """A rule in a sentence."""
     verb = "may" if binding.permission is Permission.ALLOW else "may not"
-    what = (
-        "the cluster"
-        if binding.resource_type is ResourceType.CLUSTER
-        else (
-            f"{type_name(binding.resource_type)}s that begin with {binding.resource_name}"
-            if binding.pattern_type is PatternType.PREFIXED
-            else f"every {type_name(binding.resource_type)}"
-            if binding.resource_name == WILDCARD
-            else f"{type_name(binding.resource_type)} {binding.resource_name}"
-        )
-    )
+    kind, name = type_name(binding.resource_type), binding.resource_name
+    what = f"every {kind}" if name == WILDCARD else f"{kind} {name}"
+    if binding.resource_type is ResourceType.CLUSTER:
+        what = "the cluster"
+    elif binding.pattern_type is PatternType.PREFIXED:
+        what = f"{kind}s that begin with {name}"
     hosts = "from every host" if binding.host == WILDCARD else f"from {binding.host}"
     operation = "do everything" if binding.operation is Operation.ALL else pascal_case(binding.operation.name)
     return f"{binding.principal} {verb} {operation} on {what} {hosts}"
@@ -245,15 +233,8 @@ def _binding(
     resource: DescribeAclsResource | DeleteAclsMatchingAcl, rule: AclDescription | DeleteAclsMatchingAcl
 ) -> AclBinding:
     """Responses to DeleteAcls have resource and rule in one, those to DescribeAcls apart."""
-    return AclBinding(
-        ResourceType(resource.resource_type),
-        resource.resource_name,
-        PatternType(resource.pattern_type),
-        rule.principal,
-        rule.host,
-        Operation(rule.operation),
-        Permission(rule.permission_type),
-    )
+    pattern = ResourceType(resource.resource_type), resource.resource_name, PatternType(resource.pattern_type)
+    return AclBinding(*pattern, rule.principal, rule.host, Operation(rule.operation), Permission(rule.permission_type))
 
 
 class NoAuthorizer(Failure):

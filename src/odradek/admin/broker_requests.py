@@ -235,8 +235,7 @@ class BrokerRequests:
         }
         self._learn(live(brokers))
         controller = brokers.get(described.controller_id)
-        is_live = controller is not None and not controller.is_fenced
-        self._controller = controller.address if controller is not None and is_live else None
+        self._controller = controller.address if controller is not None and not controller.is_fenced else None
         controller_id = described.controller_id if described.controller_id >= 0 else None
         return DescribedCluster(described.cluster_id, controller_id, brokers)
 

@@ -13,21 +13,12 @@ from odradek.security.tls.store_problem import StoreProblem
 from odradek.security.tls.stores import DER_SEQUENCE, read_key_material, read_trusted_certificates
 
 _RENAMED = {theirs: name for name, theirs in client_properties.RENAMED.items()}
-_TRANSLATED = frozenset(
-    [
-        "sasl.username",
-        "sasl.password",
-        "ssl.ca.location",
-        "ssl.ca.pem",
-        "ssl.certificate.location",
-        "ssl.certificate.pem",
-        "ssl.cipher.suites",  # names of OpenSSL; Java's defaults apply
-        "ssl.endpoint.identification.algorithm",
-        "ssl.key.location",
-        "ssl.key.pem",
-        "ssl.keystore.location",
-    ]
-)
+# The names of ssl.cipher.suites are those of OpenSSL; Java's defaults apply.
+_TRANSLATED = frozenset({
+    "sasl.username", "sasl.password", "ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location",
+    "ssl.certificate.pem", "ssl.cipher.suites", "ssl.endpoint.identification.algorithm", "ssl.key.location",
+    "ssl.key.pem", "ssl.keystore.location",
+})  # fmt: skip
 _TLS = "ssl."
 
 
@@ -46,19 +37,10 @@ def librdkafka_properties(given: Mapping[str, str], read_file: Callable[[str], b
 
 def _tls_properties(given: Mapping[str, str], read_file: Callable[[str], bytes]) -> dict[str, str]:
     trust = TrustStoreSettings(
-        given.get("ssl.truststore.type"),
-        given.get("ssl.truststore.location"),
-        given.get("ssl.truststore.password"),
-        given.get("ssl.truststore.certificates"),
+        *(given.get(f"ssl.truststore.{name}") for name in ("type", "location", "password", "certificates"))
     )
-    store = KeyStoreSettings(
-        given.get("ssl.keystore.type"),
-        given.get("ssl.keystore.location"),
-        given.get("ssl.keystore.password"),
-        given.get("ssl.keystore.key"),
-        given.get("ssl.keystore.certificate.chain"),
-        given.get("ssl.key.password"),
-    )
+    names = [f"ssl.keystore.{name}" for name in ("type", "location", "password", "key", "certificate.chain")]
+    store = KeyStoreSettings(*map(given.get, [*names, "ssl.key.password"]))
     properties = {}
     trusted = read_trusted_certificates(trust, "", read_file)
     if trusted is not None:

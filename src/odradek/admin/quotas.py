@@ -66,18 +66,17 @@ def read_quotas(cluster: Cluster, wanted: Entity = (), *, is_exact: bool = False
     request = describing.DescribeClientQuotasRequest(components=components, strict=is_exact)
     response = cluster.requests.ask_any(request, describing.DescribeClientQuotasResponse, VERSION)
     check(response.error_code, response.error_message, "quotas", "DescribeConfigs")
-    found = {
-        sorted_entity([Part(part.entity_type, part.entity_name) for part in entry.entity]): {
-            each.key: each.value for each in entry.values
-        }
-        for entry in response.entries or ()
-    }
-    return dict(sorted(found.items(), key=lambda item: _order(item[0])))
+    found: dict[Entity, dict[str, float]] = {}
+    for entry in response.entries or ():
+        parts = sorted((Part(part.entity_type, part.entity_name) for part in entry.entity), key=_order)
+        found[tuple(parts)] = {each.key: each.value for each in entry.values}
+    return dict(sorted(found.items(), key=lambda item: list(map(_order, item[0]))))
 
 
-def _order(entity: Entity) -> list[tuple[int, bool, str]]:
+def _order(part: Part) -> tuple[int, bool, str]:
     """By type; defaults come last."""
-    return [(_type_order(part), part.name is None, part.name or "") for part in entity]
+    index = TYPES.index(part.type) if part.type in TYPES else len(TYPES)
+    return index, part.name is None, part.name or ""
 
 
 def entity_text(entity: Entity) -> str:
@@ -86,14 +85,6 @@ def entity_text(entity: Entity) -> str:
 
 def entity_json(entity: Entity) -> dict[str, str | None]:
     return {part.type: part.name for part in entity}
-
-
-def sorted_entity(parts: list[Part]) -> Entity:
-    return tuple(sorted(parts, key=_type_order))
-
-
-def _type_order(part: Part) -> int:
-    return TYPES.index(part.type) if part.type in TYPES else len(TYPES)
 
 
 def value_text(key: str, value: float) -> str:

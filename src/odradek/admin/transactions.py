@@ -128,21 +128,13 @@ def read_open_transactions(requests: BrokerRequests, leaders: Mapping[Key, Known
     by_broker: dict[KnownBroker, list[Key]] = defaultdict(list)
     for partition, leader in leaders.items():
         by_broker[leader].append(partition)
-    found = [
-        each
-        for broker, partitions in by_broker.items()
-        for part in in_parts(sorted(partitions), PARTITIONS_PER_REQUEST)
-        for each in _open_transactions_of(requests, broker, part)
-    ]
+    found: list[OpenTransaction] = []
+    for broker, partitions in by_broker.items():
+        for part in in_parts(sorted(partitions), PARTITIONS_PER_REQUEST):
+            for topic, described in read_producers(requests, broker, part):
+                check(described.error_code, None, f"producers of {topic}-{described.partition_index}", "Read")
+                found += open_transactions_in(topic, described, broker)
     return sorted(found, key=lambda each: (each.topic, each.partition, each.start_offset))
-
-
-def _open_transactions_of(
-    requests: BrokerRequests, broker: KnownBroker, partitions: Iterable[Key]
-) -> Iterator[OpenTransaction]:
-    for topic, described in read_producers(requests, broker, partitions):
-        check(described.error_code, None, f"producers of {topic}-{described.partition_index}", "Read")
-        yield from open_transactions_in(topic, described, broker)
 
 
 def read_producers(

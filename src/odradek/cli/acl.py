@@ -141,13 +141,9 @@ def add(
 )
 @resource_options
 @pattern_option(
-    "any",
-    "any",
-    "match",
-    "literal",
-    "prefixed",
+    "any", "any", "match", "literal", "prefixed",
     text="`match` also lists the prefixes of a name and the wildcard; `any` the same name in every pattern.",
-)
+)  # fmt: skip
 @wanted_principals
 @cluster_options
 def list_acls(

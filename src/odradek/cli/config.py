@@ -29,12 +29,7 @@ KINDS = {
     settings.ALL_BROKERS: settings.Kind.BROKER,
     "group": settings.Kind.GROUP,
 }
-DONE = {
-    settings.Operation.SET: "",
-    settings.Operation.DELETE: " (default)",
-    settings.Operation.APPEND: " (added)",
-    settings.Operation.SUBTRACT: " (removed)",
-}
+DONE = {"DELETE": " (default)", "APPEND": " (added)", "SUBTRACT": " (removed)"}
 
 
 @group(
@@ -217,7 +212,7 @@ def alter(
         return
     for change in changes:
         value = f" = {change.value}" if change.value is not None else ""
-        say(f"{entity}: {change.name}{value}{DONE.get(change.operation, '')}")
+        say(f"{entity}: {change.name}{value}{DONE.get(change.operation.name, '')}")
 
 
 def check_known(names: Sequence[str], known: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from odradek import __version__
 from odradek.cli.client.options import remember_profile
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.interrupt import interrupt, interrupts
-from odradek.cli.framework.options import flag
+from odradek.cli.framework.options import flag, option
 from odradek.cli.framework.output import report_error
 from odradek.conventions.failures import Failure
 
@@ -71,13 +71,11 @@ def print_version(context: click.Context, _parameter: click.Parameter, wanted: b
     ],
 )
 @flag("--version", "Show the version.", expose_value=False, is_eager=True, callback=print_version)
-@click.option(
-    "--profile",
-    metavar="NAME",
-    expose_value=False,
-    callback=remember_profile,
-    help="Address and credentials that `odradek profile add` has stored, for the command that follows.",
-)
+@option(
+    "--profile", "NAME", str,
+    "Address and credentials that `odradek profile add` has stored, for the command that follows.",
+    expose_value=False, callback=remember_profile,
+)  # fmt: skip
 def root() -> None:
     """Odradek: the streaming platform that you pip install.
 

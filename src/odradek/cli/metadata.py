@@ -100,7 +100,5 @@ def counts_text(facts: dict[str, Any]) -> str:
 
 
 def next_command(properties: str | None, overrides: Sequence[str]) -> str:
-    words = [command_name(), "broker", *([properties] if properties else [])]
-    for override in overrides:
-        words += ["--override", override]
-    return words[0] + " " + " ".join(map(shlex.quote, words[1:]))
+    options = [word for override in overrides for word in ("--override", override)]
+    return f"{command_name()} {shlex.join(['broker', *([properties] if properties else []), *options])}"

@@ -75,9 +75,8 @@ def list_profiles(as_json: bool) -> None:
         protocol = found.get("security.protocol", "plaintext")
         rows.append((name, found.get(profiles.SERVERS), protocol, "yes" if name == default else ""))
     nothing = f"no profiles in {profiles.profile_directory()}; `odradek profile add NAME` makes one"
-    print_list(
-        values, ["PROFILE", "BOOTSTRAP SERVERS", "PROTOCOL", "DEFAULT"], rows, otherwise=nothing, as_json=as_json
-    )
+    titles = ["PROFILE", "BOOTSTRAP SERVERS", "PROTOCOL", "DEFAULT"]
+    print_list(values, titles, rows, otherwise=nothing, as_json=as_json)
 
 
 @profile.command(examples=[("the properties of a profile", "odradek profile show prod")])

@@ -62,13 +62,8 @@ def list_clients(cluster: Cluster, as_json: bool) -> None:
 
 def client_row(broker_id: int, found: TelemetryInstance, now_ms: int) -> tuple[object, ...]:
     age = f"{age_text(max(now_ms - found.last_push_ms, 0))} ago" if found.pushes else "never"
-    client = (
-        telemetry.id_text(found.instance_id),
-        found.client_id or "",
-        software_text(found),
-        f"{found.host}:{found.port}",
-    )
-    return *client, broker_id, found.pushes, found.series, age
+    client = telemetry.id_text(found.instance_id), found.client_id or "", software_text(found)
+    return *client, f"{found.host}:{found.port}", broker_id, found.pushes, found.series, age
 
 
 def software_text(instance: TelemetryInstance) -> str:
@@ -141,13 +136,10 @@ def value_object(value: TelemetryValue) -> dict[str, Any]:
 @option("--metrics", "PREFIX,…", TEXT, "Prefixes of metric names; '*' is all.", required=True)
 @option("--interval interval_ms", "DURATION", DURATION_MS, "How often clients push, from 100 ms to 1 h.", default="5m")
 @option(
-    "--match matches",
-    "ATTRIBUTE=PATTERN",
-    TEXT,
+    "--match matches", "ATTRIBUTE=PATTERN", TEXT,
     "Only clients whose client_id, client_software_name, client_software_version, client_source_address, "
-    "client_source_port or client_instance_id matches. Repeatable: all must match.",
-    multiple=True,
-)
+    "client_source_port or client_instance_id matches. Repeatable: all must match.", multiple=True,
+)  # fmt: skip
 @cluster_options
 def subscribe(
     name: str, metrics: str, interval_ms: int, matches: tuple[str, ...], cluster: Cluster, as_json: bool

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 STATES = ("Empty", *OPEN_STATES, "CompleteCommit", "CompleteAbort")
 PLACE = "topic partition start_offset producer_id producer_epoch"
-LARGEST_TIMEOUT = "15m"  # the default of transaction.max.timeout.ms
 
 
 @group(
@@ -159,7 +158,7 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
 @option("--topic", "TOPIC", TOPIC_NAME, "Only partitions of this topic.", shell_complete=client.complete_topics)
 @option(
     "--max-timeout max_timeout_ms", "DURATION", DURATION_MS,
-    "The brokers' transaction.max.timeout.ms: younger transactions are not examined.", default=LARGEST_TIMEOUT,
+    "The brokers' transaction.max.timeout.ms: younger transactions are not examined.", default="15m",
 )  # fmt: skip
 @client.cluster_options
 def find_hanging(

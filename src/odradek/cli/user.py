@@ -53,9 +53,9 @@ def password_options(iterations: int | None, iterations_text: str | None = None)
             "--password-file", "FILE", click.Path(exists=True, dir_okay=False, allow_dash=True),
             "Read the password from the first line of a file; - is standard input.",
         ),
-        click.option(
-            "--password", metavar="PASSWORD",
-            help="The password itself. Not recommended: other users of this machine can see it.",
+        option(
+            "--password", "PASSWORD", str,
+            "The password itself. Not recommended: other users of this machine can see it.",
         ),
     )  # fmt: skip
 
@@ -92,12 +92,10 @@ def read_password(user: str, password: str | None, password_file: str | None) ->
 @click.argument("name", metavar="NAME")
 @password_options(DEFAULT_ITERATIONS)
 @option(
-    "--config properties",
-    "SERVER.PROPERTIES",
-    click.Path(exists=True, dir_okay=False),
+    "--config properties", "SERVER.PROPERTIES", click.Path(exists=True, dir_okay=False),
     "Write to the metadata of this broker, which must not run; for the first user. All brokers of its cluster "
     "must know metadata level 2 (docs/clusters.md#upgrade).",
-)
+)  # fmt: skip
 @click.option("--data-dir", metavar="DIR", help="The same, for a broker with its data in this directory.")
 @cluster_options
 def add(

@@ -61,7 +61,9 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
         assets_version=version_of(assets),
     )
     renderer.shows_section["examples"] = has_examples
-    renderer.state_notice = _state_notice
+    renderer.state_notice = lambda request: (
+        state_notice(console_of(request).watch.freshness()) if has_console(request) else ""
+    )
     threads = Threads()
     console: Console | None = None
     logins: Logins | None = None
@@ -109,10 +111,6 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
     app.state.threads = threads
     app.state.tokens = tokens
     return app
-
-
-def _state_notice(request: Request) -> str:
-    return state_notice(console_of(request).watch.freshness()) if has_console(request) else ""
 
 
 async def _show_http_error(request: Request, error: Exception) -> Response:

@@ -213,7 +213,6 @@ def _names(bits: int) -> tuple[str, ...]:
 
 
 BROKER_TIMEOUT_S = 8.0
-NO_FILE = "give --config server.properties on the machine of a broker"
 SECRETS = re.compile(r"password|jaas\.config|secret|ssl\.keystore\.key|zookeeper\.auth")
 METADATA_FILE = "odradek-metadata.sqlite"
 CONSOLE_TIMEOUT_S = 5.0
@@ -250,7 +249,7 @@ def read_security(cluster: Cluster, reader: Reader, config_file: str | None) -> 
     if config_file is not None:
         facts.files = reader.read("files", "", lambda: read_files(config_file))
     else:
-        reader.reasons["files"] = NO_FILE
+        reader.reasons["files"] = "give --config server.properties on the machine of a broker"
         facts.not_requested = ("files",)
     requests = BrokerRequests(cluster, BROKER_TIMEOUT_S)
     described = reader.read("brokers", "reading the brokers …", requests.describe)
@@ -275,15 +274,13 @@ def read_security(cluster: Cluster, reader: Reader, config_file: str | None) -> 
         for listener in listeners_of(described.brokers[broker_id], settings)
     ]
     reached = [each for each in facts.listeners if each.port > 0 and not each.is_of_controllers]
+    encrypted = [each for each in reached if each.is_encrypted]
     facts.tls = reader.read(
-        "tls",
-        "reading certificates …",
-        lambda: all_at_once(lambda each: tls_facts(cluster, each), [each for each in reached if each.is_encrypted]),
+        "tls", "reading certificates …", lambda: all_at_once(lambda each: tls_facts(cluster, each), encrypted)
     )
+    open_to_all = [each for each in reached if not each.has_sasl]
     rights = reader.read(
-        "anonymous",
-        "connecting without credentials …",
-        lambda: all_at_once(anonymous_rights, [each for each in reached if not each.has_sasl]),
+        "anonymous", "connecting without credentials …", lambda: all_at_once(anonymous_rights, open_to_all)
     )
     facts.anonymous = None if rights is None else [each for each in rights if each is not None]
     return facts

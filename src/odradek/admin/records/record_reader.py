@@ -56,10 +56,7 @@ def find_ranges(cluster: Cluster, topic: str, partitions: Sequence[int], start: 
     else:
         starts = earliest if start.from_beginning else latest
     return [
-        PartitionRange(
-            partition, min(max(starts[partition], earliest[partition]), latest[partition]), latest[partition]
-        )
-        for partition in partitions
+        PartitionRange(each, min(max(starts[each], earliest[each]), latest[each]), latest[each]) for each in partitions
     ]
 
 

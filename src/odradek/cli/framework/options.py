@@ -46,9 +46,8 @@ def repeatable(names: str, metavar: str | None, kind: Any, text: str, **settings
 def properties_argument(function: F) -> F:
     """The properties file of a broker, passed to the command as `properties`."""
     kind = click.Path(exists=True, dir_okay=False)
-    return click.argument("properties", cls=OptionalArgument, metavar="SERVER.PROPERTIES", required=False, type=kind)(
-        function
-    )
+    settings: Any = {"cls": OptionalArgument, "metavar": "SERVER.PROPERTIES", "required": False, "type": kind}
+    return click.argument("properties", **settings)(function)
 
 
 def format_option(function: F) -> F:
@@ -68,14 +67,8 @@ def state_option(things: str, states: Sequence[str]) -> Callable[[F], F]:
 
 def watch_options(text: str, values: str) -> Callable[[F], F]:
     """`--watch` with this help and `--interval` between two such values, passed as `is_watched` and `interval`."""
-    return lambda function: with_options(
-        function,
-        click.option("--watch", "is_watched", is_flag=True, help=text),
-        click.option(
-            "--interval", type=POSITIVE, metavar="SECONDS", default=1.0, show_default=True,
-            help=f"Time between two {values}.",
-        ),
-    )  # fmt: skip
+    interval = option("--interval", "SECONDS", POSITIVE, f"Time between two {values}.", default=1.0)
+    return lambda function: with_options(function, flag("--watch is_watched", text), interval)
 
 
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")

@@ -405,12 +405,8 @@ def producer_text(item: check.BatchAt) -> str:
 
 def flags_of(item: check.BatchAt) -> list[str]:
     header = item.header
-    flags = (
-        header.is_transactional,
-        header.is_control,
-        header.uses_log_append_time,
-        header.delete_horizon_ms is not None,
-    )
+    has_horizon = header.delete_horizon_ms is not None
+    flags = (header.is_transactional, header.is_control, header.uses_log_append_time, has_horizon)
     return [name for name, is_set in zip(FLAGS, flags, strict=True) if is_set]
 
 

@@ -133,11 +133,8 @@ def report_findings(findings: Sequence[Finding]) -> None:
 
 
 def partition_text(check: PartitionCheck) -> str:
-    facts = [
-        count_text(len(check.segments), "segment"),
-        count_text(check.records, "record"),
-        size_text(check.size_bytes),
-    ]
+    counts = count_text(len(check.segments), "segment"), count_text(check.records, "record")
+    facts = [*counts, size_text(check.size_bytes)]
     if check.segments:
         facts.append(offset_range_text(check.segments[0].base_offset, check.end_offset or 0))
     return " · ".join(facts)

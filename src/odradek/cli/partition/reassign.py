@@ -56,14 +56,8 @@ def show_plan(moves: Sequence[Move]) -> None:
     rows = []
     for move in moves:
         size = "?" if move.bytes_to_copy is None else size_text(move.bytes_to_copy) if move.adding else "-"
-        brokers = (
-            output.joined(move.before),
-            "→",
-            output.joined(move.after),
-            output.joined(move.adding),
-            output.joined(move.removing),
-        )
-        rows.append((move.partition.name, *brokers, size))
+        before, *others = map(output.joined, (move.before, move.after, move.adding, move.removing))
+        rows.append((move.partition.name, before, "→", *others, size))
     output.print_columns(["PARTITION", "FROM", "", "TO", "COPY TO", "REMOVE FROM", "SIZE"], rows)
     copies = sum(len(move.adding) for move in moves)
     removed = sum(len(move.removing) for move in moves)
@@ -83,12 +77,8 @@ def show_plan(moves: Sequence[Move]) -> None:
 def progress_object(partition: PartitionState, sizes: Sizes) -> dict[str, Any]:
     copied, total = progress(partition, sizes) or (None, None)
     place = {"topic": partition.topic, "partition": partition.index}
-    return {
-        **place,
-        **output.fields_of(partition, "replicas adding removing"),
-        "copied_bytes": copied,
-        "total_bytes": total,
-    }
+    replicas = output.fields_of(partition, "replicas adding removing")
+    return {**place, **replicas, "copied_bytes": copied, "total_bytes": total}
 
 
 def progress(partition: PartitionState, sizes: Sizes) -> tuple[int, int] | None:

@@ -73,13 +73,10 @@ def read_start(text: str) -> Start:
 )  # fmt: skip
 @option("--last", "N", types.OFFSET, "Start N records before the end of each partition (as -o -N).")
 @option(
-    "--group -g",
-    "NAME",
-    types.GROUP_NAME,
+    "--group -g", "NAME", types.GROUP_NAME,
     "Join this consumer group: start at its committed offsets, and commit what was read. --from-beginning and "
-    "-o earliest or latest apply where nothing is committed.",
-    shell_complete=complete_groups,
-)
+    "-o earliest or latest apply where nothing is committed.", shell_complete=complete_groups,
+)  # fmt: skip
 @repeatable("--partition -p partitions", "N", types.PARTITION, "Read only this partition.")
 @option("--max-records -n", "N", types.RECORD_COUNT, "Stop after N records.")
 @flag("--until-end -e", "Stop at the end of the topics.")

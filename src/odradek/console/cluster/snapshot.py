@@ -253,36 +253,28 @@ class Snapshot:
     silent: tuple[int, ...] = ()  # brokers that are not fenced, and did not answer
     monotonic_s: float = 0.0  # the same moment as `time_s`, by a clock that is never set
 
-    def seconds_since(self, before: Snapshot) -> float:
-        return self.monotonic_s - before.monotonic_s
-
 
 def examine(state: ClusterState) -> Health:
     offline = under_replicated = under_min_in_sync = 0
     problems: list[PartitionState] = []
     moving: list[PartitionState] = []
     for partition in state.partitions:
-        is_offline, is_behind, is_short = (
-            partition.is_offline,
-            partition.is_under_replicated,
-            partition.is_under_min_in_sync,
-        )
-        offline += is_offline
-        under_replicated += is_behind
-        under_min_in_sync += is_short
-        if is_offline or is_behind or is_short:
+        found = partition.is_offline, partition.is_under_replicated, partition.is_under_min_in_sync
+        offline += found[0]
+        under_replicated += found[1]
+        under_min_in_sync += found[2]
+        if any(found):
             problems.append(partition)
         if partition.is_reassigned:
             moving.append(partition)
-    worst = nsmallest(MOST_PROBLEMS, problems, key=_urgency)
+    worst = nsmallest(
+        MOST_PROBLEMS,
+        problems,
+        key=lambda each: (not each.is_offline, not each.is_under_min_in_sync, is_internal(each.topic)),
+    )
     return Health(
         offline, under_replicated, under_min_in_sync, tuple(worst), len(problems), tuple(moving), state.counts()
     )
-
-
-def _urgency(partition: PartitionState) -> tuple[bool, bool, bool]:
-    """The smallest is shown first."""
-    return not partition.is_offline, not partition.is_under_min_in_sync, is_internal(partition.topic)
 
 
 def summarize(
@@ -314,23 +306,15 @@ def summarize(
 def rates_by_topic(before: Mapping[Key, int], after: Mapping[Key, int], seconds: float) -> dict[str, float]:
     """Records per second of the topics that have grown. A partition that was not there before does not count."""
     grown: dict[str, float] = defaultdict(float)
-    if seconds <= 0:
-        return {}
-    for key, end in after.items():
-        previous = before.get(key)
-        if previous is not None and end > previous:
-            grown[key[0]] += (end - previous) / seconds
+    for key, end in after.items() if seconds > 0 else ():
+        if end > before.get(key, end):
+            grown[key[0]] += (end - before[key]) / seconds
     return dict(grown)
 
 
 def growth_bytes(before: Disks, after: Disks) -> int:
     """Bytes by which the logs of partitions have grown; those that became smaller do not count."""
-    total = 0
-    for key, size_bytes in after.sizes.items():
-        previous = before.sizes.get(key)
-        if previous is not None and size_bytes > previous:
-            total += size_bytes - previous
-    return total
+    return sum(max(size_bytes - before.sizes.get(key, size_bytes), 0) for key, size_bytes in after.sizes.items())
 
 
 def sample_values(before: Snapshot, after: Snapshot) -> dict[str, float]:
@@ -340,7 +324,7 @@ def sample_values(before: Snapshot, after: Snapshot) -> dict[str, float]:
     sizes. While a running broker does not answer, their sums would be too small: then records are those of the offsets.
     The growth of logs is no replacement for bytes, because it counts every replica.
     """
-    seconds = after.seconds_since(before)
+    seconds = after.monotonic_s - before.monotonic_s
     values = {
         "records": sum(rates_by_topic(before.ends, after.ends, seconds).values()),
         "bytes": growth_bytes(before.disks, after.disks) / seconds,

@@ -12,8 +12,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.cluster_state import ClusterState, ControllerLookup, MinInSync, read_state
+from odradek.admin.broker_requests import BrokerRequests, live
+from odradek.admin.cluster_state import ControllerLookup, MinInSync, read_state
 from odradek.admin.errors import AnswerTimeout, NoAnswer
 from odradek.admin.log_directories import read_disks
 from odradek.admin.offsets import EARLIEST, LATEST, read_offsets
@@ -341,7 +341,7 @@ class ClusterWatch:
             summarize(state, starts, ends, disks, rates),
             traffic,
             loads,
-            self._silent_brokers(state),
+            tuple(each.broker_id for each in live(state.brokers) if each.address in self._calls.silent),
             monotonic_s,
         )
         self._snapshot = snapshot
@@ -349,13 +349,6 @@ class ClusterWatch:
             self._sampled = snapshot
         if since is not None and is_sample:
             self._record(since, snapshot, rates)
-
-    def _silent_brokers(self, state: ClusterState) -> tuple[int, ...]:
-        return tuple(
-            broker_id
-            for broker_id, broker in state.brokers.items()
-            if not broker.is_fenced and broker.address in self._calls.silent
-        )
 
     def _run_lags(self) -> None:
         """Lags have a thread of their own, with its own connections: a group whose coordinator is down delays the

@@ -278,11 +278,13 @@ class Logins:
         self.pending = PendingLogins(time.monotonic)
         self.provider = OidcProvider(self.method) if isinstance(self.method, OidcLogin) else None
         self.running = 0
-        self._renewals = None if self.provider is None else TokenRenewals(self.provider, threads.renewals, self._extend)
         self._identities = Identities(settings, threads)
         self.sessions: Sessions[Console] = Sessions(
             time.monotonic, self._close, idle_timeout_s=settings.idle_timeout_s, timeout_s=settings.session_timeout_s
         )
+        self._renewals: TokenRenewals | None = None
+        if self.provider is not None:
+            self._renewals = TokenRenewals(self.provider, threads.renewals, self.sessions.extend)
 
     def begin(self, user: str, secret: str, cluster: Cluster, grant: TokenGrant | None = None) -> Session[Console]:
         """Raises TooManyLogins when there is no room."""
@@ -303,9 +305,6 @@ class Logins:
             has_ended = self.sessions.end_least_recent({user})
             if not has_ended and not self.sessions.end_least_recent(self._identities.users_with_several()):
                 return
-
-    def _extend(self, session_id: str, lifetime_s: float) -> None:
-        self.sessions.extend(session_id, lifetime_s)
 
     def _close(self, session: Session[Console]) -> None:
         if self._renewals is not None:

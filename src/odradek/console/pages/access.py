@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from odradek.admin import acls, quotas, users
 from odradek.console.pages.requests import Form, PageRequest, Routes
 from odradek.console.views import access as views
 from odradek.console.views.figures import FormError
-from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.security.acls.bindings import WILDCARD, AclBinding, PatternType, Permission
@@ -80,7 +79,13 @@ async def add_user(request: PageRequest) -> Response:
 async def change_password(request: PageRequest) -> Response:
     """The user logs in again everywhere: the connections of the sessions have the former password."""
     name, password = parse_name(request.posted.text("name")), parse_password(request.posted)
-    await request.change(f"change the password of user {name}", replace_password, name, password)
+
+    def replace(cluster: Cluster) -> None:
+        """For all mechanisms that the user has."""
+        iterations = {each.mechanism: each.iterations for each in credentials_of(cluster, name)}
+        users.set_password(cluster, name, password, iterations)
+
+    await request.change(f"change the password of user {name}", replace)
     if _end_sessions(request, name):
         return request.redirect("/login", "Your password was changed. Log in with the new one.")
     return request.redirect("/access", f"Changed the password of user {name}.")
@@ -90,7 +95,10 @@ async def change_password(request: PageRequest) -> Response:
 async def remove_user(request: PageRequest) -> Response:
     name = request.posted.text("name")
     request.posted.confirm(name, "name of the user", "removed")
-    await request.change(f"remove user {name}", remove_credentials, parse_name(name))
+    parse_name(name)
+    await request.change(
+        f"remove user {name}", lambda cluster: users.remove_credentials(cluster, credentials_of(cluster, name))
+    )
     if _end_sessions(request, name):
         return request.redirect("/login", "Your user was removed.")
     return request.redirect("/access", f"Removed user {name}.")
@@ -100,16 +108,6 @@ def add_credentials(cluster: Cluster, name: str, password: str, mechanisms: Sequ
     if users.read_users(cluster, [name]):
         raise Failure(f"user {name} exists; change its password instead")
     users.set_password(cluster, name, password, dict.fromkeys(mechanisms, users.DEFAULT_ITERATIONS))
-
-
-def replace_password(cluster: Cluster, name: str, password: str) -> None:
-    """For all mechanisms that the user has."""
-    iterations = {each.mechanism: each.iterations for each in credentials_of(cluster, name)}
-    users.set_password(cluster, name, password, iterations)
-
-
-def remove_credentials(cluster: Cluster, name: str) -> None:
-    users.remove_credentials(cluster, credentials_of(cluster, name))
 
 
 def credentials_of(cluster: Cluster, name: str) -> list[users.Credential]:
@@ -144,8 +142,7 @@ async def show_rules(request: PageRequest) -> Response:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AccessQuestion:
+class AccessQuestion(NamedTuple):
     principal: str
     operation: str
     kind: str
@@ -153,8 +150,7 @@ class AccessQuestion:
     host: str
 
 
-@dataclass(frozen=True, slots=True)
-class AccessAnswer:
+class AccessAnswer(NamedTuple):
     is_allowed: bool
     sentence: str
     reason: str

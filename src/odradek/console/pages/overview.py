@@ -149,15 +149,13 @@ async def begin(request: PageRequest) -> Response:
     return request.redirect("/brokers", f"Began to move {counted}.")
 
 
-def cancel_moves(cluster: Cluster, partitions: Sequence[tuple[str, int]]) -> None:
-    alter_reassignments(cluster.requests, dict.fromkeys(partitions))
-
-
 @BROKER_ROUTES.form("/brokers/cancel", show_brokers)
 async def cancel(request: PageRequest) -> Response:
     running = [(each.topic, each.index) for each in (await request.look_again()).health.moving]
     if not running:
         return request.redirect("/brokers", "No partition is being moved.")
-    await request.change(f"cancel {len(running)} moves", cancel_moves, running)
+    await request.change(
+        f"cancel {len(running)} moves", lambda cluster: alter_reassignments(cluster.requests, dict.fromkeys(running))
+    )
     await request.look_again()
     return request.redirect("/brokers", f"Cancelled {count_text(len(running), 'move')}.")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from odradek.admin import transactions
 from odradek.console.pages.requests import PageRequest, Routes
 from odradek.console.views.figures import has_words
-from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ async def show_list(request: PageRequest) -> Response:
     return request.render("transactions.html", page=page, has_any=bool(found), failures=missing.values(), tones=TONES)
 
 
-@dataclass(frozen=True, slots=True)
-class DescribedTransaction:
+class DescribedTransaction(NamedTuple):
     """The state that the coordinator has, and the parts that are open in partitions."""
 
     facts: Mapping[str, Any]

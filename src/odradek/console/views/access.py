@@ -60,15 +60,8 @@ def parse_rules(codes: Sequence[str], most: int) -> list[AclBinding]:
     for code in codes:
         try:
             kind, name, pattern, principal, host, operation, permission = json.loads(code)
-            rule = AclBinding(
-                ResourceType(kind),
-                name,
-                PatternType(pattern),
-                principal,
-                host,
-                Operation(operation),
-                Permission(permission),
-            )
+            resource = ResourceType(kind), name, PatternType(pattern)
+            rule = AclBinding(*resource, principal, host, Operation(operation), Permission(permission))
         except (ValueError, TypeError):
             raise FormError("a selected rule cannot be read; reload the page") from None
         is_exact = (

@@ -110,21 +110,13 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, *, is_answerin
     values = last[-1].values if last else {}
     stored = sum(directory.stored_bytes for directory in snapshot.disks.directories)
     reporting = brokers if snapshot.disks.is_denied else len({each.broker_id for each in snapshot.disks.directories})
+    running = f"{fenced} of {brokers} fenced" if fenced else "all running"
+    running = running if is_answering else "ran at the last answer"
+    internal = count_text(len(snapshot.topics) - len(own), "internal one")
     tiles = (
-        Tile(
-            "Brokers",
-            f"{brokers - fenced}",
-            _brokers_note(fenced, brokers, is_answering=is_answering),
-            "bad" if fenced else "good",
-            "/brokers",
-        ),
+        Tile("Brokers", f"{brokers - fenced}", running, "bad" if fenced else "good", "/brokers"),
         _controller_tile(state),
-        Tile(
-            "Topics",
-            number(len(own)),
-            f"and {count_text(len(snapshot.topics) - len(own), 'internal one')}",
-            href="/topics",
-        ),
+        Tile("Topics", number(len(own)), f"and {internal}", href="/topics"),
         Tile("Partitions", number(len(state.partitions)), "with internal ones"),
         Tile(
             "Under-replicated",
@@ -152,12 +144,6 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, *, is_answerin
         topic_rows(busiest, snapshot, rates),
         bool(own),
     )
-
-
-def _brokers_note(fenced: int, brokers: int, *, is_answering: bool) -> str:
-    if not is_answering:
-        return "ran at the last answer"
-    return f"{fenced} of {brokers} fenced" if fenced else "all running"
 
 
 def _controller_tile(state: ClusterState) -> Tile:

@@ -184,13 +184,9 @@ def state_of(known: KnownPipeline, now_s: float) -> tuple[str, str]:
         return "restarting", "bad"
     if status.state is State.RUNNING and not is_processing(known, now_s):
         return ("restarted, no batch finished", "bad") if status.restarts else ("first batch running", "warn")
-    if status.state is State.RUNNING and _has_failed_recently(status, now_s):
+    if status.state is State.RUNNING and status.last_error_s is not None and now_s - status.last_error_s < RECENT_S:
         return "running, restarted", "warn"
     return str(status.state), TONES.get(status.state, "")
-
-
-def _has_failed_recently(status: PipelineStatus, now_s: float) -> bool:
-    return status.last_error_s is not None and now_s - status.last_error_s < RECENT_S
 
 
 def _time_of(moment: str | None) -> float:
@@ -322,9 +318,8 @@ def letter_row(listed: ListedLetter, shown: Record, *, is_masked: bool) -> Lette
 
 def choices(listed: Sequence[ListedLetter]) -> dict[str, list[tuple[str, int]]]:
     """Pipelines, steps and kinds of reasons, the most frequent first."""
-    letters = [each.found.letter for each in listed]
+    fields = {"pipeline": "pipeline", "step": "step", "reason": "kind"}
     return {
-        "pipeline": Counter(letter.pipeline for letter in letters).most_common(50),
-        "step": Counter(letter.step for letter in letters).most_common(50),
-        "reason": Counter(letter.kind for letter in letters).most_common(50),
+        name: Counter(getattr(each.found.letter, field) for each in listed).most_common(50)
+        for name, field in fields.items()
     }

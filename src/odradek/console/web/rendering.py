@@ -58,7 +58,7 @@ class Renderer:
     ) -> None:
         self._tokens = tokens
         self.shows_section: dict[str, Callable[[Request], bool]] = {}  # of sections that are not always shown
-        self.state_notice: Callable[[Request], str] = _no_notice  # about the state of the cluster that a page shows
+        self.state_notice: Callable[[Request], str] = lambda _request: ""  # about the cluster's state on a page
         self._is_https = is_https
         self._notice_key = secrets.token_bytes(32)
         self.environment = Environment(
@@ -68,15 +68,14 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.environment.filters.update(figures.FILTERS)
-        self.environment.filters["json_parts"] = json_parts
-        self.environment.filters["visible"] = visible
-        self.environment.filters["path"] = lambda text: quote(str(text), safe="")
-        self.environment.filters["query"] = lambda fields: urlencode(
-            {k: v for k, v in fields.items() if v not in ("", None)}
-        )
+        self.environment.filters |= {
+            **figures.FILTERS,
+            "json_parts": json_parts,
+            "visible": visible,
+            "path": lambda text: quote(str(text), safe=""),
+            "query": _query_of,
+        }
         self.environment.globals.update(addresses=addresses, is_read_only=is_read_only, assets=assets_version)
-
         self._templates = frozenset(self.environment.list_templates())
 
     def compile_templates(self) -> None:
@@ -140,12 +139,12 @@ def renderer_of(request: Request) -> Renderer:
     return cast("Renderer", request.app.state.renderer)
 
 
+def _query_of(fields: Mapping[str, object]) -> str:
+    return urlencode({name: value for name, value in fields.items() if value not in ("", None)})
+
+
 def _always(_request: Request) -> bool:
     return True
-
-
-def _no_notice(_request: Request) -> str:
-    return ""
 
 
 def event(name: str, data: Any) -> bytes:
