@@ -204,22 +204,28 @@ def test_the_flagship_warns_of_silent_pumps(wheel: Path, tmp_path: Path) -> None
     needed = required(Requirement("odradek[console,security,cluster,pipelines]"))
     program = installed(wheel, needed, tmp_path / "environment")
     command = [str(program), "up", "--port=0", "--rate=5", "--no-console", "--format=json"]
-    with (tmp_path / "errors").open("w") as errors, subprocess.Popen(
-        command, env=ENVIRONMENT, cwd=tmp_path, stdout=subprocess.PIPE, stderr=errors, text=True
+    errors = tmp_path / "errors"
+    with errors.open("w") as file, subprocess.Popen(
+        command, env=ENVIRONMENT, cwd=tmp_path, stdout=subprocess.PIPE, stderr=file, text=True
     ) as process:  # fmt: skip
-        assert process.stdout is not None
-        rows = map(json.loads, process.stdout)
-        for row in rows:
-            if row["kind"] == "progress" and row["states"]["silent"]:
-                process.send_signal(signal.SIGINT)
-                break
-            assert "failed" not in (tmp_path / "errors").read_text()
-        summary = list(rows)[-1]
+        try:
+            assert process.stdout is not None
+            rows = map(json.loads, process.stdout)
+            for row in rows:
+                if row["kind"] == "progress" and row["states"]["silent"]:
+                    process.send_signal(signal.SIGINT)
+                    break
+                assert "failed" not in errors.read_text()
+            summary = list(rows)[-1]
+            process.wait()
+        finally:
+            process.kill()
+            print(errors.read_text())  # pytest shows it if the test fails
     assert process.returncode == 0
     assert summary["kind"] == "summary"
     assert summary["records"]["warnings"] > 0
     assert summary["records"]["pressure"] > 0
-    assert "failed" not in (tmp_path / "errors").read_text()
+    assert "failed" not in errors.read_text()
 
 
 def fetch(address: str) -> str:

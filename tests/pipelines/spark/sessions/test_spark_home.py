@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,6 +42,18 @@ def test_the_home_is_made_once(cache: Path) -> None:
     first = home_of("local[*]")
     assert home_of("local") == first
     assert len(list((cache / "odradek" / "spark").iterdir())) == 1
+
+
+def test_the_home_of_a_removed_environment_is_removed(cache: Path, tmp_path: Path) -> None:
+    removed, kept = tmp_path / "removed" / "pyspark", tmp_path / "kept" / "pyspark"
+    for each in (removed, kept):
+        (each / "bin").mkdir(parents=True)
+        home_of("local[2]", each)
+    shutil.rmtree(removed)
+    home = home_of("local[2]")
+    assert home is not None
+    homes = {os.readlink(each / "bin") for each in (cache / "odradek" / "spark").iterdir()}
+    assert homes == {str(kept / "bin"), os.readlink(f"{home}/bin")}
 
 
 def test_a_home_of_the_user_stays(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ and on a busy machine it would miss the ten seconds within which it must connect
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import zlib
 from contextlib import contextmanager, suppress
@@ -70,8 +71,12 @@ def links_of(distribution: Path) -> dict[Path, Path]:
 
 
 def make_home(home: Path, links: dict[Path, Path]) -> None:
-    """Makes it beside its final path, so that a concurrent process finds all links or none."""
+    """Makes it beside its final path, so that a concurrent process finds all links or none. Homes of environments that
+    were removed are removed, too."""
     home.parent.mkdir(parents=True, exist_ok=True)
+    for other in home.parent.glob("home-*"):
+        if not (other / LINKED_FOLDERS[0]).exists():
+            shutil.rmtree(other, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=home.parent, prefix="making-") as folder:
         made = Path(folder, "home")
         for name, target in links.items():
