@@ -182,9 +182,10 @@ def pipeline_picture(file: str, environment: Mapping[str, str]) -> list[str]:
     """The lineage of the pipeline as lines; nothing if the definition has errors, which the pipeline reports."""
     from odradek.pipelines.definition.drawing import draw_text
     from odradek.pipelines.definition.loading import load_file
+    from odradek.pipelines.planning.lineage import lineage_of
 
-    pipelines = [each.pipeline for each in load_file(file, environment) if each.pipeline is not None and each.is_sound]
-    return draw_text(pipelines[0]).splitlines() if pipelines else []
+    plans = [each.plan for each in load_file(file, environment) if each.plan is not None and each.is_sound]
+    return draw_text(plans[0].pipeline, lineage_of(plans[0])).splitlines() if plans else []
 
 
 @command(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import flag, format_option, option
+from odradek.cli.framework.options import flag, format_option
 from odradek.cli.framework.output import fields_of, note, print_json, print_result, say, strong
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.pipeline.options import (
@@ -115,8 +115,7 @@ def spark_analysis() -> Iterator[Callable[[Definition], Definition]]:
         def analysed(definition: Definition) -> Definition:
             if not definition.is_sound:
                 return definition
-            if definition.plan is None:
-                raise Failure("Spark analyses definitions of the new way; set ODRADEK_PIPELINES=new")
+            assert definition.plan is not None
             found = analyse(definition.plan)
             problems = (*definition.problems, *found)
             return dataclasses.replace(definition, problems=problems, is_sound=not found.errors)
@@ -173,18 +172,16 @@ def schema(as_json: bool) -> None:
 @command(
     examples=[
         ("as text", "odradek pipeline graph pipeline.yml"),
-        ("as an SVG drawing", "odradek pipeline graph pipeline.yml --svg lineage.svg"),
         ("a diagram for Markdown", "odradek pipeline graph pipeline.yml --mermaid"),
         ("the order in which steps run", "odradek pipeline graph p.yml --format json | jq '.nodes[].name'"),
     ]
 )
 @click.argument("file", metavar="FILE", type=click.Path())
-@option("--svg", "FILE", click.Path(dir_okay=False), "Write an SVG drawing to this file; - for standard output.")
 @click.option("--mermaid", is_flag=True, help="Print a flowchart of Mermaid, which Markdown shows as a drawing.")
 @name_option
 @definition_options
 @format_option
-def graph(file: str, svg: str | None, mermaid: bool, as_json: bool) -> None:
+def graph(file: str, mermaid: bool, as_json: bool) -> None:
     """Draw the lineage of a pipeline, from its sources to its sinks and views.
 
     In JSON, every node comes after the nodes that it reads.
@@ -192,30 +189,20 @@ def graph(file: str, svg: str | None, mermaid: bool, as_json: bool) -> None:
     definitions = load(file, None)
     found = choose(file, definitions, kept().get("name"))
     nodes = nodes_of(next(each for each in definitions if each.pipeline is found))
-    if svg is not None:
-        from odradek.pipelines.definition.drawing_svg import draw_svg
-
-        with click.open_file(svg, "w", encoding="utf-8") as output:
-            output.write(draw_svg(found))
-        if svg != "-" and not as_json:
-            say(f"drew {found.name} to {svg}")
     if as_json:
         print_json(graph_object(found, nodes))
-    elif svg is None:
+    else:
         from odradek.pipelines.definition.drawing import draw_mermaid, draw_text
 
-        say(draw_mermaid(nodes) if mermaid else draw_text(found, nodes=nodes))
+        say(draw_mermaid(nodes) if mermaid else draw_text(found, nodes))
 
 
 def nodes_of(definition: Definition) -> list[LineageNode]:
     """The lineage of a sound definition."""
-    if definition.plan is not None:
-        from odradek.pipelines.planning import lineage
+    from odradek.pipelines.planning.lineage import lineage_of
 
-        return lineage.lineage_of(definition.plan)
-    from odradek.pipelines.definition.lineage import lineage_of
-
-    return lineage_of(definition.require())
+    assert definition.plan is not None
+    return lineage_of(definition.plan)
 
 
 def graph_object(found: Pipeline, nodes: Sequence[LineageNode]) -> dict[str, Any]:

@@ -89,8 +89,6 @@ def define(file: str) -> Definition:
     found = options.load(file, None)
     if len(found) > 1:
         raise Failure(f"{file} defines {len(found)} pipelines; put each into a file of its own")
-    if found[0].is_sound and found[0].plan is None:
-        raise Failure("this works with definitions of the new way; set ODRADEK_PIPELINES=new")
     return found[0]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import re
 import time
 from pathlib import Path
@@ -21,15 +20,13 @@ from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, age_text, iso_text, parse_time_ms, size_text
 from odradek.pipelines.definition.model import Pipeline, Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
-from odradek.pipelines.planning.streams import ranged_names
 from odradek.pipelines.spark.reading.sources import EARLIEST_OFFSET, LATEST_OFFSET, Range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from odradek.pipelines.operating.checkpoints import Checkpoints, FlowCheckpoint
-    from odradek.pipelines.planning.flow import Flow
-    from odradek.pipelines.planning.plan import Flow as PlannedFlow
+    from odradek.pipelines.planning.plan import Flow
 
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}[T ]")
 HINT = "write earliest, latest, a time such as 2026-01-31T12:00 or -1h, or TOPIC:PARTITION:OFFSET"
@@ -177,8 +174,10 @@ def forget_flows(
     names = sorted(begun & set(chosen) if chosen else begun)
     aside = [folder for name in names if name in flows and (folder := files_folder(found, flows[name])) is not None]
     if names:
+        from odradek.pipelines.operating.effects import reset_effects
+
         note(f"{found.name} discards its checkpoints: {', '.join(names)}")
-        for line in effects_of([flows[name] for name in names if name in flows], start):
+        for line in reset_effects([flows[name] for name in names if name in flows], start):
             note(f"  {line}")
         if not is_confirmed and not agrees():
             note("nothing was changed")
@@ -203,36 +202,17 @@ def agrees() -> bool:
         return False
 
 
-def effects_of(flows: Sequence[Flow | PlannedFlow], start: Start | None) -> list[str]:
-    from odradek.pipelines.operating import effects, effects_planned
-    from odradek.pipelines.planning.flow import Flow
-
-    old = [each for each in flows if isinstance(each, Flow)]
-    planned = [each for each in flows if not isinstance(each, Flow)]
-    return [*effects.reset_effects(old, start), *effects_planned.reset_effects(planned, start)]
-
-
-def flows_of(found: Pipeline) -> Mapping[str, Flow | PlannedFlow]:
-    from odradek.pipelines.definition.graph import build_graph
-    from odradek.pipelines.definition.loading import Way, way
+def flows_of(found: Pipeline) -> Mapping[str, Flow]:
     from odradek.pipelines.definition.vocabulary import Engine
-    from odradek.pipelines.operating.checkpoints import Checkpoints
-    from odradek.pipelines.operating.fingerprints import REALTIME_FLOW, as_recorded
-    from odradek.pipelines.planning.flow import Flow
-    from odradek.pipelines.planning.flows import split_flows
+    from odradek.pipelines.operating.fingerprints import REALTIME_FLOW
     from odradek.pipelines.planning.rules import plan_again
 
-    if way(os.environ) is Way.NEW:
-        flows = plan_again(found).flows
-        is_realtime = found.engine is Engine.REALTIME
-        return {REALTIME_FLOW: flows[0]} if is_realtime else {each.name: each for each in flows}
-    if found.engine is Engine.REALTIME:
-        return {REALTIME_FLOW: Flow(REALTIME_FLOW, "", sinks=found.sinks)}
-    recorded = as_recorded(found, Checkpoints(found).definition())
-    return {flow.name: flow for flow in split_flows(recorded, build_graph(recorded))}
+    flows = plan_again(found).flows
+    is_realtime = found.engine is Engine.REALTIME
+    return {REALTIME_FLOW: flows[0]} if is_realtime else {each.name: each for each in flows}
 
 
-def files_folder(found: Pipeline, flow: Flow | PlannedFlow) -> Path | None:
+def files_folder(found: Pipeline, flow: Flow) -> Path | None:
     """The folder to which the flow writes files; Failure if it is not local."""
     target: Any = None if flow.files is None else flow.files.target
     if target is None:
@@ -298,6 +278,13 @@ def parse_offset(text: str) -> tuple[str, int, int] | None:
         return None
     partition, offset = int(numbers[0]), int(numbers[1])
     return (topic, partition, offset) if partition <= INT32_MAX and offset <= INT64_MAX else None
+
+
+def ranged_names(pipeline: Pipeline) -> frozenset[str]:
+    """The sources that a range of the log limits: the streams. A static topic is read whole, as in every batch of a
+    stream, unless no source is a stream."""
+    streams = frozenset(each.name for each in pipeline.sources if each.is_stream)
+    return streams or frozenset(each.name for each in pipeline.sources)
 
 
 def check_topic(topic: str, pipeline: Pipeline) -> None:

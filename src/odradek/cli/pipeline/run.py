@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import queue
 import signal
 import sys
@@ -309,32 +308,33 @@ def backfill(
 
 
 def effects_of(found: Pipeline) -> list[str]:
-    """The effects of a backfill, by the plan if the pipeline runs by it."""
-    from odradek.pipelines.definition.loading import Way, way
-    from odradek.pipelines.operating import effects, effects_planned
+    """The effects of a backfill."""
+    from odradek.pipelines.operating.effects import backfill_effects
     from odradek.pipelines.planning.rules import plan_again
 
-    is_planned = way(os.environ) is Way.NEW
-    return effects_planned.backfill_effects(plan_again(found)) if is_planned else effects.backfill_effects(found.sinks)
+    return backfill_effects(plan_again(found))
 
 
 def narrowed(found: Pipeline, only: tuple[str, ...]) -> Pipeline:
     """The pipeline with the chosen sinks and views, without views that need the whole log."""
-    from odradek.pipelines.operating.effects import is_safe_to_backfill
+    from odradek.pipelines.operating.effects import needs_whole_log
+    from odradek.pipelines.planning.rules import plan_again
 
     names = {sink.name for sink in found.sinks} | {view.name for view in found.views}
     for each in only:
         if each not in names:
             raise Failure(f"{found.name} has no sink or view {each}; it has {', '.join(sorted(names))}")
     meant = set(only) or names
+    plan = plan_again(found)
+    whole = {each.name for each in plan.ends if needs_whole_log(plan, each)}
     for view in found.views:
-        if view.name in meant and not is_safe_to_backfill(view):
+        if view.name in meant & whole:
             why = f"view {view.name} needs the whole log; use `odradek pipeline rebuild`"
             if view.name in only:
                 raise Failure(why)
             note(f"{why} (skipped)")
     sinks = tuple(each for each in found.sinks if each.name in meant)
-    views = tuple(each for each in found.views if each.name in meant and is_safe_to_backfill(each))
+    views = tuple(each for each in found.views if each.name in meant - whole)
     return dataclasses.replace(found, sinks=sinks, views=views)
 
 
@@ -356,8 +356,6 @@ def rebuild(file: str, names: tuple[str, ...], as_json: bool) -> None:
     """
     found = chosen_pipeline(file, "standard")
     require_spark()
-    from odradek.pipelines.definition.loading import Way, way
-    from odradek.pipelines.spark import rebuilding_planned
     from odradek.pipelines.spark.rebuilding import rebuild_views, rebuildable
 
     known = rebuildable(found)
@@ -376,5 +374,4 @@ def rebuild(file: str, names: tuple[str, ...], as_json: bool) -> None:
         print_result(result, f"{end.name}: {count_text(rows, 'row')}", as_json=as_json)
 
     with pipeline_errors():
-        rebuilding = rebuilding_planned.rebuild_views if way(os.environ) is Way.NEW else rebuild_views
-        rebuilding(found, chosen, note, done)
+        rebuild_views(found, chosen, note, done)

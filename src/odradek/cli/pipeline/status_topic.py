@@ -145,8 +145,10 @@ def cluster_of(found: Pipeline) -> Cluster | None:
 
 
 def described(found: Pipeline, status: PipelineStatus) -> status_record.PublishedPipeline:
-    from odradek.pipelines.definition.lineage import facts_of, lineage_of
+    from odradek.pipelines.definition.lineage import facts_of
     from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
+    from odradek.pipelines.planning.lineage import lineage_of
+    from odradek.pipelines.planning.rules import plan_again
 
     topics: dict[str, tuple[str, ...]] = {}
     for source in found.sources:
@@ -157,7 +159,7 @@ def described(found: Pipeline, status: PipelineStatus) -> status_record.Publishe
             topics[f"sink/{sink.name}"] = (sink.target.topic,)
     nodes = [
         status_record.GraphNode(each.id, str(each.kind), each.name, each.detail, each.inputs, topics.get(each.id, ()))
-        for each in lineage_of(found)
+        for each in lineage_of(plan_again(found))
     ]
     facts = tuple(map(found.without_secrets, facts_of(found)))
     return status_record.PublishedPipeline(socket.gethostname(), status, tuple(nodes), found.dead_letters, facts)

@@ -184,10 +184,7 @@ def preview(file: str, step: str, records: int, limit: int, follow: bool, as_jso
     options.require_spark()
     check_brokers(found)
     from odradek.cli.pipeline.sql import SETTINGS, print_table
-    from odradek.pipelines.definition.loading import Way, way
-    from odradek.pipelines.spark import previewing, previewing_planned
-
-    chosen = previewing_planned if way(os.environ) is Way.NEW else previewing
+    from odradek.pipelines.spark import previewing
 
     def show(answer: Answer) -> None:
         if as_json:
@@ -204,7 +201,7 @@ def preview(file: str, step: str, records: int, limit: int, follow: bool, as_jso
 
     with options.pipeline_errors():
         if follow:
-            chosen.follow(found, step, records, SETTINGS, note, show_new)
+            previewing.follow(found, step, records, SETTINGS, note, show_new)
             return
-        with chosen.preview(found, step, records, SETTINGS, note) as answer:
+        with previewing.preview(found, step, records, SETTINGS, note) as answer:
             show(answer)

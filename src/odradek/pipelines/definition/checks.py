@@ -1,47 +1,330 @@
-"""The checks of a definition that need no plan: names, columns, imports, databases, engines."""
+"""Checks of a definition that the rules of streams do not say: names, outputs, databases, catalogs, engines.
+
+They need no SQL: what the plan has read of it comes as `Facts`.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.checks_columns import check_columns
-from odradek.pipelines.definition.checks_databases import check_databases
-from odradek.pipelines.definition.checks_engines import check_engine
-from odradek.pipelines.definition.checks_functions import check_functions
-from odradek.pipelines.definition.checks_lakehouse import check_lakehouse
-from odradek.pipelines.definition.checks_names import check_names
-from odradek.pipelines.definition.checks_outputs import check_outputs
-from odradek.pipelines.definition.checks_repeated import check_repeated
-from odradek.pipelines.definition.checks_reserved import check_reserved
-from odradek.pipelines.definition.checks_unsupported import check_unsupported
-from odradek.pipelines.definition.columns import known_columns
-from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.known_functions import known_functions
+from odradek.conventions.dataclass import dataclass
+from odradek.pipelines.definition.column_types import Array, Decimal, Map, Primitive, Struct, types_in
+from odradek.pipelines.definition.model import (
+    RECORD_COLUMNS,
+    FileOrigin,
+    FilesTarget,
+    JdbcOrigin,
+    LakehouseTarget,
+    LatestRows,
+    PythonTarget,
+    RunningAggregate,
+    Sink,
+    Source,
+    SparkTarget,
+    Step,
+    TableTarget,
+    TopicTarget,
+    place_of,
+)
+from odradek.pipelines.definition.nearest import nearest
+from odradek.pipelines.definition.operations import Deduplication, KeyedState
 from odradek.pipelines.definition.python_code import check_python
-from odradek.pipelines.definition.record_names import check_records
+from odradek.pipelines.definition.spark_version import (
+    LAKEHOUSE_HINT,
+    REALTIME_HINT,
+    lakehouse_refusal,
+    realtime_refusal,
+)
+from odradek.pipelines.definition.vocabulary import Delivery, Engine, FileFormat, LakehouseFormat, Otherwise
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.model import Parsed
-    from odradek.pipelines.definition.places import Problems
+    from collections.abc import Iterable, Mapping
+
+    from odradek.pipelines.definition.column_types import ColumnType
+    from odradek.pipelines.definition.model import Function, Pipeline, View
+    from odradek.pipelines.definition.places import Place, Problems
+
+NAMES = "OD02"  # the code of problems with names
+KINDS = ("sqlite", "postgresql", "postgres")
+FORMS = "sqlite:///file.db, or postgresql://user:password@host/name"
+SQLITE_DIGITS = 15  # of a decimal, which SQLite stores as a floating-point number
+TIMES = frozenset((Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ")))
+OWN_JARS = ("spark.jars", "spark.jars.packages")
+CATALOG = "spark.sql.catalog"
+DELTA_REFUSES = frozenset(" ,;{}()\n\t=")
+RECORD_NAMES = {each.name for each in RECORD_COLUMNS}
+RESERVED = frozenset(
+    """
+    __decoded __element __index __input __it __latest __letters __made __origin __parsed __passes __period __place
+    __position __rank __rejected __row __unreadable __window __written
+    """.split()  # noqa: SIM905 - a list would have a line for each name
+)
 
 
-def check_definition(parsed: Parsed, problems: Problems) -> None:
-    """Reports every problem.
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the plan knows: all names are in lower case."""
 
-    Names of sources and steps that could not be parsed count as declared, so that one mistake is reported once."""
-    pipeline = parsed.pipeline
-    graph = build_graph(pipeline)
-    functions = known_functions(pipeline)
-    known = known_columns(pipeline, graph, functions)
-    check_columns(pipeline, known, functions, problems)
-    check_repeated(pipeline, known, problems)
-    check_reserved(pipeline, known, problems)
-    check_records(pipeline, graph, known, problems)
+    used: frozenset[str]  # sources and steps that an output needs
+    called: frozenset[str]  # functions that SQL calls
+    built_in: frozenset[str]  # functions of Spark
+    streams: frozenset[str]
+    columns: Mapping[str, Mapping[str, ColumnType | None]]  # of sources and steps, where they are known
+
+    def columns_of(self, name: str) -> Mapping[str, ColumnType | None]:
+        return self.columns.get(name.lower(), {})
+
+    def type_of(self, table: str, column: str) -> ColumnType | None:
+        return next((kind for name, kind in self.columns_of(table).items() if name.lower() == column.lower()), None)
+
+
+def check_definition(
+    pipeline: Pipeline, facts: Facts, problems: Problems, broken: frozenset[str] = frozenset()
+) -> None:
+    """Reports every problem. `broken` are sources and steps that could not be parsed."""
+    check_names(pipeline, facts, problems)
     check_python(pipeline, problems)
-    check_functions(pipeline, problems)
-    check_databases(pipeline, known, problems)
-    check_lakehouse(pipeline, known, problems)
-    check_outputs(pipeline, known, problems)
-    check_engine(pipeline, problems)
-    check_unsupported(pipeline, problems)
-    check_names(parsed, graph, problems)
+    check_urls(pipeline, problems)
+    for end in ends_of(pipeline):
+        check_keys(pipeline, end, facts, problems)
+        if set(facts.columns_of(end.input)) == RECORD_NAMES and not chooses_columns(end):
+            message = f"{described(end)} reads '{end.input}', whose only columns are those of its records"
+            hint = (
+                f"name what is written in a step: select cast(_key as string) as id, _value as content from {end.input}"
+            )
+            problems.error(place_of(end, "from"), message, hint)
+    for sink in pipeline.sinks:
+        if isinstance(sink.target, FilesTarget):
+            check_files(sink, sink.target, facts, problems)
+        if isinstance(sink.target, LakehouseTarget):
+            check_lakehouse(pipeline, sink, sink.target, facts, problems)
+    check_engine(pipeline, facts, problems, broken)
+    check_unused(pipeline, facts, problems, broken)
+
+
+def ends_of(pipeline: Pipeline) -> list[Sink | View]:
+    return [*pipeline.sinks, *pipeline.views]
+
+
+def tables_of(pipeline: Pipeline) -> list[Source | Step]:
+    return [*pipeline.sources, *pipeline.steps]
+
+
+def described(thing: Source | Step | Sink | View | Function) -> str:
+    return f"{type(thing).__name__.lower()} '{thing.name}'"
+
+
+def check_names(pipeline: Pipeline, facts: Facts, problems: Problems) -> None:
+    def check_unique(things: Iterable[Source | Step | Sink | View | Function], why: str) -> None:
+        first: dict[str, Place] = {}
+        for each in things:
+            before = first.setdefault(each.name.lower(), each.place)
+            if before is not each.place:
+                where = f"line {before.line}" if before.file == each.place.file else str(before)
+                message = f"the name '{each.name}' is already used in {where}"
+                problems.error(each.place, message, f"choose another: {why}", NAMES)
+
+    check_unique(tables_of(pipeline), "sources and steps share one namespace, the tables of SQL")
+    check_unique(pipeline.sinks, "checkpoints are named after sinks")
+    check_unique(pipeline.views, "views are tables of a database")
+    check_unique(pipeline.functions, "SQL does not distinguish upper and lower case")
+    for each in pipeline.functions:
+        if each.name.lower() in facts.built_in:
+            message = f"'{each.name}' is the name of a built-in function of SQL"
+            problems.error(each.place, message, "choose another name", NAMES)
+    for thing in tables_of(pipeline):
+        for name in facts.columns_of(thing.name):
+            if name.lower() in RESERVED:
+                problems.error(thing.place, f"'{thing.name}' has the column '{name}', which is internal", "rename it")
+
+
+def check_urls(pipeline: Pipeline, problems: Problems) -> None:
+    """Tables and views take URLs of SQLAlchemy, sources those of JDBC."""
+    named = [(pipeline.warehouse, "the warehouse", pipeline.place)]
+    named += [(url_of(each), f"url of {described(each)}", place_of(each, "url")) for each in ends_of(pipeline)]
+    for url, what, place in named:
+        kind = (url or "").partition("://")[0].partition("+")[0]
+        if url is None or kind in KINDS:
+            continue
+        if url.startswith("jdbc:"):
+            problems.error(place, f"{what} is a JDBC URL", f"tables and views take SQLAlchemy URLs: {FORMS}")
+        elif "://" not in url:
+            problems.error(place, f"{what} '{url}' is not a URL", f"write {FORMS}")
+        else:
+            meant = nearest(kind, KINDS)
+            hint = f"write {FORMS}; for another database use Spark's format: spark: {{format: jdbc, options: …}}"
+            message = f"{what} is of the kind '{kind}', and tables and views are in SQLite or PostgreSQL"
+            problems.error(place, message, hint if meant is None else f"did you mean '{meant}'?")
+    for source in pipeline.sources:
+        if isinstance(source.origin, JdbcOrigin) and not source.origin.url.startswith("jdbc:"):
+            kind, separator, _ = source.origin.url.partition("://")  # the rest may have a password
+            message = f"url of {described(source)} is not a JDBC URL"
+            hint = "write jdbc:postgresql://host/name, jdbc:sqlite:file.db, or another URL that starts with jdbc:"
+            start = f": it starts with {kind}://" if separator else ""
+            problems.error(place_of(source, "jdbc", "url"), message + start, hint)
+
+
+def url_of(end: Sink | View) -> str | None:
+    target = end.target if isinstance(end, Sink) else end
+    return None if isinstance(end, Sink) and not isinstance(end.target, TableTarget) else getattr(target, "url", None)
+
+
+def check_keys(pipeline: Pipeline, end: Sink | View, facts: Facts, problems: Problems) -> None:
+    """Columns by which a table of a database tells rows apart, and that it does not store exactly."""
+    is_sqlite = (url_of(end) or pipeline.warehouse or "sqlite:").startswith("sqlite")
+    for path, name in compared_columns(end):
+        kind = facts.type_of(end.input, name)
+        place = place_of(end, *path, name)
+        if is_sqlite and isinstance(kind, Decimal) and kind.precision > SQLITE_DIGITS:
+            report = problems.error if path[-1] in {"key", "by"} else problems.warning
+            digits = f"whose decimals have {SQLITE_DIGITS} digits: it takes values that differ in others for equal"
+            hint = "cast it to BIGINT, or a key to STRING, in a step before, or use PostgreSQL"
+            report(place, f"'{end.name}' compares {name} of type {kind.ddl} in SQLite, {digits}", hint)
+        if isinstance(kind, Struct | Array) and not is_window(kind) and not TIMES.isdisjoint(types_in(kind)):
+            stored = f"'{end.name}' stores {name} of type {kind.ddl} as JSON, with the milliseconds of its timestamps"
+            message = f"{stored}: rows that differ in microseconds would replace each other"
+            problems.warning(place, message, "use its fields as the key, selected in a step before")
+
+
+def is_window(kind: ColumnType) -> bool:
+    """Whether this is the type of `window(…)`, whose ends have no microseconds."""
+    return isinstance(kind, Struct) and [each.name.lower() for each in kind.fields] == ["start", "end"]
+
+
+def compared_columns(end: Sink | View) -> list[tuple[tuple[str, ...], str]]:
+    """The columns by which a table of a database tells rows from each other, each with the path of its key."""
+    changes = end.changes
+    if changes is not None:
+        return [*((("changes", "key"), name) for name in changes.key), (("changes", "sequence"), changes.sequence)]
+    kept = end.target if isinstance(end, Sink) else end.content
+    if isinstance(kept, RunningAggregate):
+        return [(("by",), name) for name in kept.by]
+    if not isinstance(kept, TableTarget | LatestRows):
+        return []
+    return [*((("key",), name) for name in kept.key), *((("order_by",), name) for name in kept.order_by)]
+
+
+def chooses_columns(end: Sink | View) -> bool:
+    """Whether the end itself says what it writes; a console without columns is no failure."""
+    if not isinstance(end, Sink):
+        return isinstance(end.content, RunningAggregate)
+    names_value = isinstance(end.target, TopicTarget) and bool(end.target.value)
+    return names_value or not isinstance(end.target, TopicTarget | FilesTarget | TableTarget | LakehouseTarget)
+
+
+def check_files(sink: Sink, target: FilesTarget, facts: Facts, problems: Problems) -> None:
+    """Columns that Spark does not write to files of CSV, or by which it does not divide files."""
+    columns = facts.columns_of(sink.input)
+    is_whole = RECORD_NAMES.issubset(columns)  # the columns of records are then left out
+    for name, kind in columns.items():
+        is_written = target.format is FileFormat.CSV and not (is_whole and name in RECORD_NAMES)
+        if kind is not None and is_written and is_nested(kind):
+            message = f"{described(sink)} writes the column '{name}' of type {kind.ddl} as CSV, which Spark refuses"
+            hint = f"use format: json, or select to_json({name}) as {name} in a step before"
+            problems.error(place_of(sink, "files", "format"), message, hint)
+    for name in target.partition_by:
+        kind = facts.type_of(sink.input, name)
+        if kind is not None and (is_nested(kind) or kind == Primitive("BINARY")):
+            message = f"{described(sink)} divides files by '{name}' of type {kind.ddl}, which Spark refuses"
+            hint = "use a column with a number, a date or text"
+            problems.error(place_of(sink, "files", "partition_by", name), message, hint)
+
+
+def is_nested(kind: ColumnType) -> bool:
+    return isinstance(kind, Struct | Array | Map) or kind == Primitive("VARIANT")
+
+
+def check_lakehouse(pipeline: Pipeline, sink: Sink, target: LakehouseTarget, facts: Facts, problems: Problems) -> None:
+    """The library and the catalog of a lakehouse table, and names that Delta refuses unless it has column mapping."""
+    refusal = lakehouse_refusal(target.format)
+    if refusal is not None and not any(each in pipeline.spark for each in OWN_JARS):
+        problems.error(place_of(sink, "lakehouse", "format"), f"{described(sink)}: {refusal}", LAKEHOUSE_HINT)
+    if target.format is LakehouseFormat.ICEBERG and target.table is not None:
+        catalog, dot, _ = target.table.partition(".")
+        if not dot or f"{CATALOG}.{catalog}" not in pipeline.spark:
+            missing = f"{described(sink)} names the Iceberg table '{target.table}' without its catalog"
+            message = f"the catalog '{catalog}' of {described(sink)} is not declared" if dot else missing
+            hint = (
+                f"write table: lake.schema.name, and spark: {{{CATALOG}.lake: org.apache.iceberg.spark.SparkCatalog, "
+                f"{CATALOG}.lake.type: hadoop, {CATALOG}.lake.warehouse: FOLDER}}"
+            )
+            problems.error(place_of(sink, "lakehouse", "table"), message, hint)
+    for name, kind in facts.columns_of(sink.input).items():
+        structs = [] if kind is None else [each for each in types_in(kind) if isinstance(each, Struct)]
+        names = [name, *(field.name for each in structs for field in each.fields)]
+        refused = next((each for each in names if not DELTA_REFUSES.isdisjoint(each)), None)
+        if target.format is LakehouseFormat.DELTA and refused is not None:
+            message = f"{described(sink)} writes '{refused}', a name that Delta refuses without column mapping"
+            hint = "give it a name without spaces, commas, semicolons, brackets and equal signs in a step before"
+            problems.warning(place_of(sink, "lakehouse", "format"), message, hint)
+
+
+def check_engine(pipeline: Pipeline, facts: Facts, problems: Problems, broken: frozenset[str]) -> None:
+    """What the engine cannot run, and sinks that cannot keep the guarantee of delivery."""
+    if pipeline.engine is Engine.REALTIME and (refusal := realtime_refusal()):
+        problems.error(pipeline.place, refusal, REALTIME_HINT)
+    is_batch = pipeline.engine is Engine.BATCH
+    if pipeline.sources and not broken and not is_batch and not any(each.is_stream for each in pipeline.sources):
+        message = f"the {pipeline.engine} engine needs a stream, and no source is one"
+        problems.error(pipeline.place, message, "set stream: true on a source of files, or use engine: batch")
+    for source in pipeline.sources:
+        if not is_batch and source.is_stream and isinstance(source.origin, FileOrigin) and source.format.schema is None:
+            message = f"{described(source)} is a stream of files without a schema"
+            problems.error(source.place, message, "add schema: to the source")
+    for step in pipeline.steps:
+        check_step(pipeline, step, facts, problems)
+    if pipeline.delivery is Delivery.EXACTLY_ONCE:
+        check_exactly_once(pipeline, problems)
+
+
+def check_step(pipeline: Pipeline, step: Step, facts: Facts, problems: Problems) -> None:
+    """Timers that do not fire, ids that are kept for ever, and rows without a topic for dead letters."""
+    operation, is_batch = step.operation, pipeline.engine is Engine.BATCH
+    if is_batch and isinstance(operation, KeyedState) and operation.has_timers:
+        message = f"the timers of {described(step)} do not fire in the batch engine, which ends after the last row"
+        problems.warning(step.place, message, "use engine: standard")
+    is_kept = isinstance(operation, Deduplication) and operation.within is None
+    if is_kept and not is_batch and step.name.lower() in facts.streams:
+        message = f"{described(step)} keeps every id in state without a limit"
+        problems.warning(place_of(step, "deduplicate"), message, "add within: 10 minutes, or another duration")
+    for each in step.expectations:
+        if each.otherwise is Otherwise.QUARANTINE and pipeline.dead_letters is None:
+            what = f"expectation '{each.name}' of {described(step)}"
+            place = place_of(step, "expect", each.name, "otherwise")
+            problems.error(place, f"{what} quarantines rows, and dead_letters is not set", "add dead_letters: TOPIC")
+
+
+def check_exactly_once(pipeline: Pipeline, problems: Problems) -> None:
+    if pipeline.engine is Engine.REALTIME:
+        message = "the realtime engine cannot deliver exactly once: records are sent before their batch is committed"
+        hint = "use delivery: at_least_once, which gives each record an id, or engine: standard"
+        problems.error(pipeline.place, message, hint)
+    for sink in pipeline.sinks:
+        target = sink.target
+        if isinstance(target, PythonTarget | SparkTarget):
+            kind = f"the format '{target.format}'" if isinstance(target, SparkTarget) else "a function"
+            again = f"{described(sink)} may receive a batch again after a failure"
+            hint = "store batch.checkpoint and the number of each batch with its rows, and skip batches that are stored"
+            if isinstance(target, SparkTarget):
+                hint = "write to a topic, files or a table"
+            problems.warning(sink.place, f"{again}: exactly_once covers topics, files and tables, not {kind}", hint)
+
+
+def check_unused(pipeline: Pipeline, facts: Facts, problems: Problems, broken: frozenset[str]) -> None:
+    """Reports a definition that reads or writes nothing, and what no output needs. Other errors may be the reason why
+    something looks unused."""
+    if not pipeline.sources and not broken:
+        problems.error(pipeline.place, "the pipeline has no sources", "add one: sources: {name: {topic: …}}")
+    if problems.errors:
+        return
+    if not ends_of(pipeline):
+        message = "the pipeline has neither sinks nor views, so it has no output"
+        problems.error(pipeline.place, message, "add a sink or a view")
+        return
+    for each in tables_of(pipeline):
+        if each.name.lower() not in facts.used:
+            message = f"no sink and no view uses the {described(each)}, which is therefore not read"
+            problems.warning(each.place, message, "remove it, or write its rows")
+    for function in pipeline.functions:
+        if function.name.lower() not in facts.called:
+            problems.warning(function.place, f"no SQL calls the {described(function)}", "remove it, or call it")

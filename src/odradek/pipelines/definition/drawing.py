@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.lineage import Kind, LineageNode, facts_of, lineage_of
+from odradek.pipelines.definition.lineage import Kind, LineageNode, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,11 +28,8 @@ def draw_mermaid(nodes: Sequence[LineageNode]) -> str:
     return "\n".join(lines)
 
 
-def draw_text(pipeline: Pipeline, width: int = WIDTH, nodes: Sequence[LineageNode] = ()) -> str:
-    """A node with several inputs is drawn below the last of them; the others point to it with `↓`.
-
-    `nodes` is the lineage, if it is known by a plan."""
-    nodes = nodes or lineage_of(pipeline)
+def draw_text(pipeline: Pipeline, nodes: Sequence[LineageNode], width: int = WIDTH) -> str:
+    """A node with several inputs is drawn below the last of them; the others point to it with `↓`."""
     readers: dict[str, list[LineageNode]] = {node.id: [] for node in nodes}
     for node in nodes:
         for each in node.inputs:

@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
-from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import (
     Changes,
     ConsoleTarget,
@@ -60,12 +59,6 @@ class LineageNode:
     detail: str
     inputs: tuple[str, ...]
     level: int = 0  # the length of the longest path that leads to it
-
-
-def lineage_of(pipeline: Pipeline) -> list[LineageNode]:
-    """All nodes in topological order: sources and steps, then views, then sinks."""
-    graph = build_graph(pipeline)
-    return nodes_of(pipeline, {name: graph.inputs.get(name, ()) for name in graph.order})
 
 
 def nodes_of(pipeline: Pipeline, read: Mapping[str, tuple[str, ...]]) -> list[LineageNode]:

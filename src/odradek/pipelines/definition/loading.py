@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import field
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
@@ -46,20 +45,9 @@ class Choices:
 NO_CHOICES = Choices()
 
 
-class Way(StrEnum):
-    """Which rules judge a definition and which engines run it: a definition of the new way has a plan."""
-
-    OLD = "old"
-    NEW = "new"
-
-
-def way(environment: Mapping[str, str]) -> Way:
-    return Way.NEW if environment.get("ODRADEK_PIPELINES") == Way.NEW else Way.OLD
-
-
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A pipeline, as far as it could be parsed, and all problems found in it; its plan, if it runs the new way."""
+    """A pipeline, as far as it could be parsed, and all problems found in it; the plan by which it runs."""
 
     pipeline: Pipeline | None
     problems: tuple[Problem, ...]
@@ -160,23 +148,16 @@ def assembled(
         whole = Substitution(parameters, environment, problems).of(kept)
         assert isinstance(whole, MappingNode)
         whole = with_relative_paths(whole)
-    return finished(parse_pipeline(whole, problems), problems, engine, way(environment))
+    return finished(parse_pipeline(whole, problems), problems, engine)
 
 
-def finished(
-    parsed: Parsed | None, problems: Problems, engine: Engine | None = None, chosen: Way = Way.OLD
-) -> Definition:
+def finished(parsed: Parsed | None, problems: Problems, engine: Engine | None = None) -> Definition:
     """Checks a parsed pipeline, and plans it."""
     if parsed is None:
         return Definition(None, tuple(problems), is_sound=False)
     if engine is not None:
         parsed = dataclasses.replace(parsed, pipeline=dataclasses.replace(parsed.pipeline, engine=engine))
-    if chosen is Way.NEW:
-        from odradek.pipelines.planning.facts import checked_definition  # noqa: PLC0415 - as below
+    from odradek.pipelines.planning.facts import checked_definition  # noqa: PLC0415 - a definition that cannot be parsed needs no checks
 
-        plan = checked_definition(parsed, problems)
-        return Definition(parsed.pipeline, tuple(problems), is_sound=not problems.errors, plan=plan)
-    from odradek.pipelines.planning.checks import check_pipeline  # noqa: PLC0415 - a definition that cannot be parsed needs no checks
-
-    check_pipeline(parsed, problems)
-    return Definition(parsed.pipeline, tuple(problems), is_sound=not problems.errors)
+    plan = checked_definition(parsed, problems)
+    return Definition(parsed.pipeline, tuple(problems), is_sound=not problems.errors, plan=plan)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
-from odradek.pipelines.operating.fingerprints import Fingerprints
 from odradek.pipelines.operating.small_files import LocalFiles, folder_of
 from odradek.pipelines.operating.spark_progress import ambiguous_topics, merged
 
@@ -122,10 +121,6 @@ class Checkpoints:
         """The stored fingerprints, of any version."""
         found = self.files.read(DEFINITION)
         return None if found is None else json.loads(found)
-
-    def definition(self) -> Fingerprints | None:
-        found = self.recorded()
-        return None if found is None else Fingerprints.of_object(found)
 
     def store_definition(self, fingerprints: Recorded) -> None:
         self.files.replace(DEFINITION, json.dumps(fingerprints.as_object(), indent=1))

@@ -1,26 +1,25 @@
-"""Describes, for each sink and view, what happens when a pipeline reads records again."""
+"""Describes, for each end, what happens when a pipeline reads records again."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import (
-    Changes,
+    ConsoleTarget,
     FilesTarget,
     LakehouseTarget,
-    LatestRows,
-    PythonTarget,
     SparkTarget,
     TableTarget,
     TopicTarget,
 )
-from odradek.pipelines.definition.vocabulary import SinkMode, StartAt
+from odradek.pipelines.definition.vocabulary import StartAt
+from odradek.pipelines.planning.plan import EndMode, OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from odradek.pipelines.definition.model import Sink, Start, View
-    from odradek.pipelines.planning.flow import Flow
+    from odradek.pipelines.definition.model import Start
+    from odradek.pipelines.planning.plan import End, Flow, Plan
 
 CHANGES = "replayed changes take their place in the order of the sequence, so that nothing older replaces a row"
 APPENDED = "replayed rows are appended again; empty the table first to avoid duplicates"
@@ -32,58 +31,57 @@ def reset_effects(flows: Iterable[Flow], start: Start | None) -> list[str]:
     is_whole = start is None or start.at is StartAt.EARLIEST
     lines: list[str] = []
     for flow in flows:
-        lines += [sink_effect(sink, is_whole) for sink in flow.sinks]
         if flow.files is not None and isinstance(flow.files.target, FilesTarget):
             lines.append(f"files {flow.files.target.path}: the folder is renamed, and a new one is written")
-        lines += [f"view {view.name}: {view_effect(view, is_whole)}" for view in flow.views]
+        can_change = flow.mode is OutputMode.UPDATE
+        lines += [effect(each, is_whole=is_whole, can_change=can_change) for each in flow.ends]
     return lines
 
 
-def sink_effect(sink: Sink, is_whole: bool) -> str:
-    match sink.target:
+def backfill_effects(plan: Plan) -> list[str]:
+    """The effects of running a range as a batch."""
+    unseen = "new files are added; Spark's own reader does not see them in a folder that a stream writes to"
+    return [
+        f"files {end.target.path}: {unseen}"
+        if isinstance(end.target, FilesTarget)
+        else effect(end, is_whole=False, can_change=plan.path(end.input).can_change)
+        for end in plan.ends
+    ]
+
+
+def effect(end: End, *, is_whole: bool, can_change: bool) -> str:
+    """`is_whole` if all records are read; `can_change` if the rows are groups that change until then."""
+    match end.target:
         case TopicTarget(topic=topic):
             return f"topic {topic}: replayed records are written again, with the same odradek-id"
         case LakehouseTarget() as target:
             return f"{target.format} table {target.name}: {REPLACED if target.key else APPENDED}"
-        case TableTarget() as target if target.changes is not None or sink.mode is not SinkMode.UPSERT:
-            return f"table {target.table}: {APPENDED if target.changes is None else CHANGES}"
-        case TableTarget() as target:
-            newer = "" if target.order_column is None else f" that have no greater {target.order_column}"
-            parts = "" if is_whole else "; groups with records before the start include only those after it"
-            return f"table {target.table}: {REPLACED}{newer}{parts}"
-        case SparkTarget() | PythonTarget():
-            return f"sink {sink.name}: receives replayed rows again"
-        case _:
-            return f"sink {sink.name}: prints replayed rows again"
+        case TableTarget(table=name):
+            table_effect = _table_effect(end, is_whole=is_whole, can_change=can_change)
+            return f"{'view' if end.is_view else 'table'} {name}: {table_effect}"
+        case ConsoleTarget():
+            return f"sink {end.name}: prints replayed rows again"
+        case FilesTarget(path=path):
+            return f"files {path}: new files are added"
+        case SparkTarget() | _:
+            return f"sink {end.name}: receives replayed rows again"
 
 
-def view_effect(view: View, is_whole: bool) -> str:
-    match view.content:
-        case Changes():
-            return CHANGES
-        case LatestRows(order_column=order):
-            until = "" if order is not None else "; it is outdated until the pipeline has caught up"
-            return f"rows stay, and {REPLACED}{until}"
-        case _ if is_whole:
-            return "its groups are recomputed, and incomplete until the pipeline has caught up"
-        case _:
-            return "its groups include only records after the start (`rebuild` uses the whole log)"
+def _table_effect(end: End, *, is_whole: bool, can_change: bool) -> str:
+    if end.mode is EndMode.CHANGES:
+        return CHANGES
+    if end.mode is not EndMode.KEYED:
+        return APPENDED
+    if can_change and is_whole:
+        return "its groups are computed again, and incomplete until the pipeline has caught up"
+    if can_change:
+        return "its groups have only the records after the start (`rebuild` uses the whole log)"
+    if end.order_by:
+        return f"{REPLACED} that have no greater {', '.join(end.order_by)}"
+    return f"{REPLACED}; it is outdated until the pipeline has caught up"
 
 
-def backfill_effects(sinks: Iterable[Sink]) -> list[str]:
-    """The effects of running a range as a batch."""
-    unseen = "new files are added; Spark's own reader does not see them in a folder that a stream writes to"
-    return [
-        f"files {sink.target.path}: {unseen}" if isinstance(sink.target, FilesTarget) else sink_effect(sink, False)
-        for sink in sinks
-    ]
-
-
-def is_safe_to_backfill(view: View) -> bool:
-    """Whether part of the log suffices to update the view: not for groups, nor for latest rows without `order_by`."""
-    match view.content:
-        case Changes():
-            return True
-        case LatestRows(order_column=order):
-            return order is not None
-    return False
+def needs_whole_log(plan: Plan, end: End) -> bool:
+    """Whether a part of the log cannot update an end: groups, and latest rows by their arrival."""
+    is_ordered = end.mode is EndMode.CHANGES or bool(end.order_by)
+    return end.is_view and (plan.path(end.input).groups is not None or not is_ordered)

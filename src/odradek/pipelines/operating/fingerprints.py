@@ -1,10 +1,9 @@
-"""Fingerprints of the parts of a definition that a checkpoint depends on, to detect incompatible changes.
+"""Fingerprints of what a checkpoint depends on, to detect changes of a definition that it does not survive.
 
-A checkpoint holds offsets of sources and the state of operators. It stays valid with another sink, another
-expectation or other SQL in a stateless step. It becomes invalid with other topics, other keys or aggregates, another
-number of state partitions, another folder of files, or another engine; a sink that moves to another flow would start
-over. The texts are stored
-with checkpoints: a change of them is a new version, and a checkpoint of another version is refused.
+A checkpoint holds offsets of sources and the state of operators. It stays valid with another end, another check or
+other SQL without state. It becomes invalid with other topics, keys or aggregates, another number of state partitions,
+another folder of files, or another engine; an end that moves to another flow would start over. The texts are stored
+with checkpoints. Those of another version are refused: `odradek pipeline reset`.
 """
 
 from __future__ import annotations
@@ -13,48 +12,26 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from odradek.conventions.dataclass import dataclass
-from odradek.pipelines.definition.columns import known_columns, lookup
-from odradek.pipelines.definition.model import (
-    FileOrigin,
-    FilesTarget,
-    RunningAggregate,
-    Sink,
-    TopicOrigin,
-)
-from odradek.pipelines.definition.operations import (
-    Aggregation,
-    Deduplication,
-    KeyedState,
-    PythonFunction,
-    Sql,
-    StreamJoin,
-)
+from odradek.pipelines.definition.model import FilesTarget, Source, TableTarget, TopicOrigin
+from odradek.pipelines.definition.operations import Aggregation, Deduplication, KeyedState, StreamJoin
 from odradek.pipelines.definition.vocabulary import Engine
-from odradek.pipelines.planning.flows import split_flows
-from odradek.pipelines.planning.sql_parts import normalised, state_parts
-from odradek.pipelines.planning.state import State, state_of
-from odradek.pipelines.planning.streams import Streams
+from odradek.pipelines.planning.plan import GroupSql, PairSql
+from odradek.pipelines.sql.text import tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Changes, Pipeline, Source, Step, View
-    from odradek.pipelines.definition.operations import Operation
-    from odradek.pipelines.definition.references import NamedExpression
-    from odradek.pipelines.definition.table_columns import Columns
-    from odradek.pipelines.planning.flow import Flow
+    from odradek.pipelines.planning.plan import End, Flow, Plan, Table
+    from odradek.pipelines.sql.joins import Bound
 
+VERSION = 4
 REALTIME_FLOW = "realtime"
+NOTHING = "nothing"
 STATE_SETTINGS = {
     "spark.sql.session.timeZone": "time zone",
     "spark.sql.shuffle.partitions": "partitions of the state",
     "spark.sql.streaming.stateStore.providerClass": "store of the state",
 }
-NOTHING = "nothing"
-# Compared only where both sides have them: on a cluster, Spark's defaults are not known.
-COMPARED_IF_KNOWN = frozenset(STATE_SETTINGS.values())
-VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,33 +44,26 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """The fingerprints of a pipeline; `ends` maps each sink and view to its flow.
-
-    `functions` are the Python steps that keep state, which only Spark can tell, and whether they aggregate."""
+    """The fingerprints of a pipeline; `ends` maps each sink and view to its flow."""
 
     engine: str
     flows: dict[str, Fingerprint] = field(default_factory=dict)
     ends: dict[str, str] = field(default_factory=dict)
-    pipeline: str | None = None  # the pipeline's name
-    functions: dict[str, bool] = field(default_factory=dict)
-    version: int = VERSION
+    pipeline: str = ""
 
     def as_object(self) -> dict[str, Any]:
         flows = {name: {"facts": each.facts, "types": each.types} for name, each in self.flows.items()}
         return {
-            "version": VERSION,
-            "pipeline": self.pipeline,
-            "engine": self.engine,
-            "flows": flows,
-            "ends": self.ends,
-            "functions": self.functions,
-        }
+            "version": VERSION, "pipeline": self.pipeline, "engine": self.engine, "flows": flows, "ends": self.ends
+        }  # fmt: skip
 
     @classmethod
-    def of_object(cls, found: dict[str, Any]) -> Fingerprints:
+    def of_object(cls, found: dict[str, Any]) -> Fingerprints | None:
+        """The stored fingerprints; None if they are of another version."""
+        if found.get("version") != VERSION:
+            return None
         flows = {name: Fingerprint(each["facts"], each["types"]) for name, each in found["flows"].items()}
-        functions = found.get("functions", {})
-        return cls(found["engine"], flows, found["ends"], found.get("pipeline"), functions, found.get("version", 1))
+        return cls(found["engine"], flows, found["ends"], found["pipeline"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,196 +84,138 @@ def find_changes(before: Fingerprints, after: Fingerprints, begun: Collection[st
     kept = [name for name in before.flows if name in begun]
     if kept and before.engine != after.engine:
         return [Change("the pipeline", "engine", before.engine, after.engine)]
-    changes: list[Change] = []
-    for name in kept:
-        if name in after.flows:
-            changes += flow_changes(name, before.flows[name], after.flows[name])
-    for end, flow in before.ends.items():
-        now = after.ends.get(end, flow)
-        if flow in begun and now != flow:
-            changes.append(Change(end, "fed by", f"flow {flow}", f"flow {now}"))
-    return changes
-
-
-def flow_changes(name: str, before: Fingerprint, after: Fingerprint) -> list[Change]:
-    facts = [
-        (what, before.facts.get(what, NOTHING), after.facts.get(what, NOTHING))
-        for what in dict.fromkeys((*before.facts, *after.facts))
-        if what not in COMPARED_IF_KNOWN or (what in before.facts and what in after.facts)
+    changes = [
+        Change(f"flow {name}", what, old, new)
+        for name in kept
+        if name in after.flows
+        for what, old, new in _differences(before.flows[name], after.flows[name])
     ]
-    types = [(what, before.types[what], after.types[what]) for what in before.types if what in after.types]
-    return [Change(f"flow {name}", what, old, new) for what, old, new in (*facts, *types) if old != new]
+    moved = [(end, flow, after.ends.get(end, flow)) for end, flow in before.ends.items() if flow in begun]
+    return [*changes, *(Change(end, "fed by", f"flow {old}", f"flow {new}") for end, old, new in moved if old != new)]
 
 
-def as_recorded(pipeline: Pipeline, stored: Fingerprints | None) -> Pipeline:
-    """The pipeline with the state of its Python steps as the checkpoint's last run found it."""
-    known = {} if stored is None else stored.functions
-
-    def recorded(step: Step) -> Step:
-        operation = step.operation
-        if not isinstance(operation, PythonFunction) or operation.keeps_state is not None:
-            return step
-        is_stateful, updates = step.name in known, known.get(step.name, False)
-        return replace(step, operation=replace(operation, keeps_state=is_stateful, updates_rows=updates))
-
-    return replace(pipeline, steps=tuple(map(recorded, pipeline.steps)))
+def _differences(before: Fingerprint, after: Fingerprint) -> Iterator[tuple[str, str, str]]:
+    for what in dict.fromkeys((*before.facts, *after.facts)):
+        old, new = before.facts.get(what, NOTHING), after.facts.get(what, NOTHING)
+        is_compared = what not in STATE_SETTINGS.values() or NOTHING not in {old, new}  # a default of Spark is unknown
+        if old != new and is_compared:
+            yield what, old, new
+    for what, old in before.types.items():
+        if after.types.get(what, old) != old:
+            yield what, old, after.types[what]
 
 
 def merge(before: Fingerprints | None, after: Fingerprints) -> Fingerprints:
     """The fingerprints to store for an accepted definition, including removed flows, whose checkpoints are kept."""
-    if before is None or before.engine != after.engine or before.pipeline not in {None, after.pipeline}:
+    if before is None or (before.engine, before.pipeline) != (after.engine, after.pipeline):
         return after
     return replace(after, flows={**before.flows, **after.flows})
 
 
-class Reader:
-    """Computes the fingerprints of a definition. `clusters` maps bootstrap servers to cluster ids."""
-
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        graph: Graph,
-        defaults: Mapping[str, str],
-        clusters: Mapping[str, str],
-    ) -> None:
-        self._pipeline = pipeline
-        self._graph = graph
-        self._settings = {**defaults, **pipeline.spark}
-        self._clusters = clusters
-        self._sources = {each.name: each for each in pipeline.sources}
-        self._steps = {each.name: each for each in pipeline.steps}
-        self._columns = known_columns(pipeline, graph)
-        self._streams = Streams.of(pipeline, graph, self._columns)
-        self._streaming = self._streams.names
-
-    def read(self) -> Fingerprints:
-        pipeline = self._pipeline
-        if pipeline.engine is Engine.REALTIME:
-            streams = [each for each in pipeline.sources if each.name in self._streaming]
-            facts = dict(map(self._source, streams))
-            realtime = Fingerprint(self._hidden(facts))
-            return Fingerprints(str(pipeline.engine), {REALTIME_FLOW: realtime}, pipeline=pipeline.name)
-        flows = split_flows(pipeline, self._graph)
-        ends = {f"sink {sink.name}": flow.name for flow in flows for sink in (*flow.sinks, *files_of(flow))}
-        ends |= {f"view {view.name}": flow.name for flow in flows for view in flow.views}
-        states = {each.name: state_of(each, self._streaming) for each in pipeline.steps}
-        functions = {name: State.AGGREGATION in state for name, state in states.items() if State.FUNCTION in state}
-        read = {flow.name: self._flow(flow) for flow in flows}
-        return Fingerprints(str(pipeline.engine), read, ends, pipeline.name, functions)
-
-    def _flow(self, flow: Flow) -> Fingerprint:
-        facts: dict[str, str] = {}
-        types: dict[str, str] = {}
-        has_state = False
-        for name in self._graph.upstream(flow.root):
-            if name not in self._streaming:
-                continue
-            if name in self._sources:
-                facts.update([self._source(self._sources[name])])
-            elif self._has_state(self._steps[name]):
-                has_state = True
-                step = self._steps[name]
-                facts[f"step {name}"] = step_text(step, self._event_times(step))
-                types |= key_types(f"step {name}", step.operation, self._columns)
-        ends: list[Sink | View] = [*flow.sinks, *flow.views]
-        for end in ends:
-            changes = end.changes
-            if changes is not None:
-                facts[changes_fact(end)] = changes_text(changes)
-        for files in files_of(flow):
-            facts["files"] = files_text(files.target)
-        if flow.aggregate is not None and isinstance(flow.aggregate.content, RunningAggregate):
-            has_state = True
-            content = flow.aggregate.content
-            facts[f"view {flow.aggregate.name}"] = groups_text(content.by, content.aggregates)
-        if has_state:
-            facts |= {noun: self._settings[key] for key, noun in STATE_SETTINGS.items() if key in self._settings}
-        return Fingerprint(self._hidden(facts), types)
-
-    def _event_times(self, step: Step) -> list[str]:
-        """The columns that `within` compares: of a deduplication's input, or of both sides of a join."""
-        if isinstance(step.operation, StreamJoin):
-            sides = (step.operation.input, step.operation.stream)
-            return [min(self._streams.watermarks.get(name) or (NOTHING,)) for name in sides]
-        return sorted(self._streams.of_inputs(step, self._graph))[:1]
-
-    def _hidden(self, facts: Mapping[str, str]) -> dict[str, str]:
-        """Facts without the values of secrets: they are stored."""
-        return {what: self._pipeline.without_secrets(text) for what, text in facts.items()}
-
-    def _has_state(self, step: Step) -> bool:
-        read = [each for each in self._graph.inputs.get(step.name, ()) if each in self._streaming]
-        return bool(state_of(step, self._streaming)) or len(read) > 1
-
-    def _source(self, source: Source) -> tuple[str, str]:
-        origin = source.origin
-        what = f"source {source.name}"
-        if isinstance(origin, TopicOrigin):
-            servers = origin.bootstrap_servers or self._pipeline.bootstrap_servers
-            cluster = self._clusters.get(servers)
-            where = "" if cluster is None else f" of cluster {cluster}"
-            named = f"pattern {origin.pattern}" if origin.pattern is not None else f"topics {', '.join(origin.topics)}"
-            return what, named + where
-        assert isinstance(origin, FileOrigin)  # a database is not a stream
-        return what, f"{origin.format} files in {origin.path}"
+def fingerprints(plan: Plan, defaults: Mapping[str, str], clusters: Mapping[str, str]) -> Fingerprints:
+    """The fingerprints of a plan; `defaults` are Spark's settings, `clusters` maps bootstrap servers to cluster ids."""
+    pipeline = plan.pipeline
+    if pipeline.engine is Engine.REALTIME:
+        sources = dict(_source(plan, each, clusters) for each in plan.streams)
+        return Fingerprints(str(pipeline.engine), {REALTIME_FLOW: Fingerprint(sources)}, pipeline=pipeline.name)
+    settings = {
+        noun: value for key, noun in STATE_SETTINGS.items() if (value := {**defaults, **pipeline.spark}.get(key))
+    }
+    flows = {flow.name: _of_flow(plan, flow, settings, clusters) for flow in plan.flows}
+    ends = {_end_name(end): flow.name for flow in plan.flows for end in _ends_of(flow)}
+    return Fingerprints(str(pipeline.engine), flows, ends, pipeline.name)
 
 
-def files_of(flow: Flow) -> list[Any]:
-    return [] if flow.files is None else [flow.files]
+def _ends_of(flow: Flow) -> tuple[End, ...]:
+    return flow.ends if flow.files is None else (*flow.ends, flow.files)
 
 
-def changes_fact(end: Sink | View) -> str:
-    return f"changes of {'sink' if isinstance(end, Sink) else 'view'} {end.name}"
+def _end_name(end: End) -> str:
+    return f"{'view' if end.is_view else 'sink'} {end.name}"
 
 
-def changes_text(changes: Changes) -> str:
-    """What determines the columns and the key of a table of change data, and the order of its changes."""
-    kind = "history" if changes.keeps_history else "current rows"
-    return f"{kind} by {', '.join(changes.key)} in the order of {changes.sequence}"
+def _of_flow(plan: Plan, flow: Flow, settings: Mapping[str, str], clusters: Mapping[str, str]) -> Fingerprint:
+    facts: dict[str, str] = {}
+    types: dict[str, str] = {}
+    state = plan.path(flow.root).state
+    for table in map(plan.table, plan.upstream(flow.root)):
+        made = table.made_by
+        if isinstance(made, Source) and made.is_stream:
+            facts.update([_source(plan, made, clusters)])
+        if table.name in state:
+            what = f"{'view' if flow.name.startswith('view-') else 'step'} {table.owner.name}"
+            facts[what], name, keys = _state_of(plan, table)
+            columns = plan.table(name).columns
+            kinds = {key: None if columns is None else columns.type_of(key) for key in keys}
+            types |= {f"type of {key} in {what}": kind.ddl for key, kind in kinds.items() if kind is not None}
+    for end in _ends_of(flow):
+        facts |= _end_facts(end)
+    return Fingerprint(
+        {what: plan.pipeline.without_secrets(text) for what, text in {**facts, **(settings if state else {})}.items()},
+        types,
+    )
 
 
-def files_text(target: FilesTarget) -> str:
-    by = f" by {', '.join(target.partition_by)}" if target.partition_by else ""
-    return f"{target.format} in {target.path}{by}"
+def _source(plan: Plan, source: Source, clusters: Mapping[str, str]) -> tuple[str, str]:
+    origin = source.origin
+    if not isinstance(origin, TopicOrigin):
+        return f"source {source.name}", f"{getattr(origin, 'format', '')} files in {getattr(origin, 'path', '')}"
+    cluster = clusters.get(origin.bootstrap_servers or plan.pipeline.bootstrap_servers)
+    named = f"pattern {origin.pattern}" if origin.pattern is not None else f"topics {', '.join(origin.topics)}"
+    return f"source {source.name}", named if cluster is None else f"{named} of cluster {cluster}"
 
 
-def step_text(step: Step, event_times: Sequence[str]) -> str:
-    """What determines the state of a step."""
-    operation = step.operation
-    if isinstance(operation, Aggregation):
-        return window_text(operation) + groups_text(operation.by, operation.aggregates)
-    if isinstance(operation, Deduplication):
-        within = "" if operation.within is None else f" within {operation.within} of {', '.join(event_times)}"
-        return f"deduplicated by {', '.join(operation.key)}{within or ' for ever'}"
-    if isinstance(operation, StreamJoin):
-        sides = f"{operation.input} and {operation.stream} on {', '.join(operation.on)}"
-        return f"{operation.how} join of {sides} within {operation.within} of {' and '.join(event_times)}"
-    if isinstance(operation, KeyedState):
-        return f"{operation.processor} by {', '.join(operation.key)} in {operation.clock} time"
-    if isinstance(operation, Sql):
-        return "; ".join(state_parts(operation.text)) or NOTHING
-    return f"function {operation.function}" if isinstance(operation, PythonFunction) else type(operation).__name__
-
-
-def window_text(operation: Operation) -> str:
-    window = operation.window if isinstance(operation, Aggregation) else None
-    if window is not None and window.gap is not None:
-        return f"sessions with a gap of {window.gap} of {window.column}, "
-    slide = "" if window is None or window.slide is None else f" every {window.slide}"
-    return "" if window is None else f"windows of {window.size}{slide} of {window.column}, "
-
-
-def groups_text(by: Iterable[str], aggregates: Iterable[NamedExpression]) -> str:
-    return f"by {', '.join(by) or NOTHING}: {', '.join(normalised(each.expression) for each in aggregates)}"
-
-
-def key_types(what: str, operation: Operation, columns: Mapping[str, Columns | None]) -> dict[str, str]:
-    if not isinstance(operation, Aggregation | Deduplication | KeyedState | StreamJoin):
+def _end_facts(end: End) -> dict[str, str]:
+    target = end.target
+    if isinstance(target, FilesTarget):
+        by = f" by {', '.join(target.partition_by)}" if target.partition_by else ""
+        return {"files": f"{target.format} in {target.path}{by}"}
+    changes = target.changes if isinstance(target, TableTarget) else None
+    if changes is None:
         return {}
-    known = lookup(columns, operation.input)
-    if isinstance(operation, StreamJoin):
-        names = operation.on
-    else:
-        names = operation.by if isinstance(operation, Aggregation) else operation.key
-    types = {name: None if known is None else known.type_of(name) for name in names}
-    return {f"type of {name} in {what}": each.ddl for name, each in types.items() if each is not None}
+    kind = "history" if changes.keeps_history else "current rows"
+    text = f"{kind} by {', '.join(changes.key)} in the order of {changes.sequence}"
+    return {f"changes of {_end_name(end)}": text}
+
+
+def _state_of(plan: Plan, table: Table) -> tuple[str, str, tuple[str, ...]]:
+    """What determines the state of a table: a text, and a table with the columns by which the state is divided."""
+    made = table.made_by
+    times = [plan.path(each).event_time or NOTHING for each in table.inputs if plan.is_stream(each)]
+    match made:
+        case Aggregation(window=window):
+            length = "" if window is None else f"{window.size} {window.slide} {window.gap} of {window.column} "
+            text = f"{length}by {', '.join(made.by)}: {_joined(each.expression for each in made.aggregates)}"
+            return text, made.input, made.by
+        case GroupSql(shape=groups):
+            by = _joined(each.text for each in groups.keys)
+            text = f"by {by}: {_joined(made.query.text(each.span) for each in groups.aggregates)}"
+            return text, groups.stream, tuple(each.column for each in groups.keys if each.column)
+        case Deduplication():
+            within = "for ever" if made.within is None else f"within {made.within} of {times[0]}"
+            return f"deduplicated by {', '.join(made.key)} {within}", made.input, made.key
+        case StreamJoin():
+            sides = f"{made.input} and {made.stream} on {', '.join(made.on)}"
+            return f"{made.how} join of {sides} within {made.within} of {' and '.join(times)}", made.input, made.on
+        case PairSql(shape=pairs):
+            on = ", ".join(f"{left} = {right}" for left, right in pairs.keys)
+            between = f"{_bound(pairs.low)} and {_bound(pairs.high)} of {' and '.join(times)}"
+            text = f"{pairs.how} join of {pairs.left.table} and {pairs.right.table} on {on} between {between}"
+            return text, pairs.left.table, tuple(left for left, _ in pairs.keys)
+        case KeyedState():
+            return f"{made.processor} by {', '.join(made.key)} in {made.clock} time", made.input, made.key
+        case _:
+            return NOTHING, table.name, ()
+
+
+def _bound(bound: Bound | None) -> str:
+    return NOTHING if bound is None else f"{bound.ms} ms{' (open)' if bound.is_open else ''}"
+
+
+def _joined(expressions: Iterable[str]) -> str:
+    """Expressions by their tokens, so that blanks, comments and upper case of words do not matter."""
+    return ", ".join(" ".join(_token_text(each.kind, each.text) for each in tokens_of(text)) for text in expressions)
+
+
+def _token_text(kind: str, text: str) -> str:
+    return repr(text) if kind == "STRING" else text.lower()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.checks_planned import Facts, check_definition
+from odradek.pipelines.definition.checks import Facts, check_definition
 from odradek.pipelines.planning.rules import checked_plan
 from odradek.pipelines.planning.written import named_in_sql
 from odradek.pipelines.sql.functions import kinds

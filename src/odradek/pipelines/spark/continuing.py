@@ -10,17 +10,10 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException
 
 from odradek.conventions.client_properties import UntranslatableSetting
-from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import TopicOrigin
-from odradek.pipelines.operating import fingerprints_planned as planned
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.checkpoints import LOCK, Checkpoints
-from odradek.pipelines.operating.fingerprints import (
-    Reader,
-    as_recorded,
-    find_changes,
-    merge,
-)
+from odradek.pipelines.operating.fingerprints import Fingerprints, find_changes, fingerprints, merge
 from odradek.pipelines.operating.locks import Taken, held, leased
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.session import defaults_for
@@ -30,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from odradek.pipelines.definition.model import Pipeline, Start
-    from odradek.pipelines.operating.fingerprints import Fingerprints
     from odradek.pipelines.operating.small_files import SmallFiles
     from odradek.pipelines.planning.plan import Plan
 
@@ -76,20 +68,16 @@ def exclusive_access(
 
 @contextmanager
 def continuing(
-    pipeline: Pipeline,
+    plan: Plan,
     cluster: Cluster,
     say: Callable[[str], None],
     files: SmallFiles | None = None,  # of checkpoints that are not on a local disk
     on_lost: Callable[[CheckpointTaken], None] = lambda _error: None,
-    plan: Plan | None = None,  # of a pipeline that runs by its plan
 ) -> Iterator[dict[str, Start]]:
     """Yields the starts set by a reset, by flow; raises CheckpointRefused if the checkpoint is incompatible."""
-    checkpoints = Checkpoints(pipeline, files)
-    with exclusive_access(checkpoints, pipeline.name, on_lost):
-        if plan is None:
-            accept(pipeline, checkpoints, cluster, say)
-        else:
-            accept_plan(plan, checkpoints, cluster, say)
+    checkpoints = Checkpoints(plan.pipeline, files)
+    with exclusive_access(checkpoints, plan.pipeline.name, on_lost):
+        accept(plan, checkpoints, cluster, say)
         checkpoints.drop_used_starts()
         try:
             yield checkpoints.starts()
@@ -97,45 +85,22 @@ def continuing(
             checkpoints.drop_used_starts()
 
 
-def accept(pipeline: Pipeline, checkpoints: Checkpoints, cluster: Cluster, say: Callable[[str], None]) -> None:
-    """Checks the definition against the checkpoint's fingerprints, and stores its own."""
-    before = checkpoints.definition()
-    now = fingerprints_of(as_recorded(pipeline, before), cluster)
-    begun = checkpoints.begun()
-    if before is not None:
-        if begun and before.pipeline not in {None, pipeline.name}:
-            raise CheckpointRefused(other_owner(pipeline, checkpoints, before.pipeline or ""))
-        if begun and before.version != now.version:
-            raise CheckpointRefused(other_version(pipeline, checkpoints))
-        changes = find_changes(before, now, begun)
-        if changes:
-            raise CheckpointRefused(refusal(pipeline, checkpoints, changes))
-        report_flow_changes(before.flows, now.flows, begun, checkpoints.starts(), say)
-    checkpoints.store_definition(merge(before, now))
-
-
-def accept_plan(plan: Plan, checkpoints: Checkpoints, cluster: Cluster, say: Callable[[str], None]) -> None:
+def accept(plan: Plan, checkpoints: Checkpoints, cluster: Cluster, say: Callable[[str], None]) -> None:
     """Checks a plan against the checkpoint's fingerprints, and stores its own."""
     pipeline, found, begun = plan.pipeline, checkpoints.recorded(), checkpoints.begun()
-    before = None if found is None else planned.Fingerprints.of_object(found)
+    before = None if found is None else Fingerprints.of_object(found)
     defaults = defaults_for(pipeline.master, pipeline.spark)
-    now = planned.fingerprints(plan, defaults, clusters_of(pipeline, cluster))
+    now = fingerprints(plan, defaults, clusters_of(pipeline, cluster))
     if found is not None and before is None and begun:
         raise CheckpointRefused(other_version(pipeline, checkpoints))
     if before is not None:
         if begun and before.pipeline != pipeline.name:
             raise CheckpointRefused(other_owner(pipeline, checkpoints, before.pipeline))
-        changes = planned.find_changes(before, now, begun)
+        changes = find_changes(before, now, begun)
         if changes:
             raise CheckpointRefused(refusal(pipeline, checkpoints, changes))
         report_flow_changes(before.flows, now.flows, begun, checkpoints.starts(), say)
-    checkpoints.store_definition(planned.merge(before, now))
-
-
-def fingerprints_of(pipeline: Pipeline, cluster: Cluster) -> Fingerprints:
-    """The fingerprints of a pipeline."""
-    defaults = defaults_for(pipeline.master, pipeline.spark)
-    return Reader(pipeline, build_graph(pipeline), defaults, clusters_of(pipeline, cluster)).read()
+    checkpoints.store_definition(merge(before, now))
 
 
 def clusters_of(pipeline: Pipeline, cluster: Cluster) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.checks_lakehouse import has_own_jars
+from odradek.pipelines.definition.checks import OWN_JARS
 from odradek.pipelines.definition.model import LakehouseTarget
 from odradek.pipelines.definition.vocabulary import LakehouseFormat
 from odradek.pipelines.spark.sessions.jars import lakehouse_jars
@@ -33,6 +33,6 @@ def lakehouse_settings(pipeline: Pipeline, say: Callable[[str], None]) -> dict[s
     settings[EXTENSIONS_KEY] = ",".join(dict.fromkeys([*present, *(EXTENSIONS[each] for each in formats)]))
     if LakehouseFormat.DELTA in formats:
         settings.setdefault(CATALOG_KEY, DELTA_CATALOG)
-    if not has_own_jars(pipeline):
+    if not any(each in pipeline.spark for each in OWN_JARS):
         settings["spark.jars"] = ",".join(jar for each in formats for jar in lakehouse_jars(each, say))
     return settings

@@ -10,30 +10,27 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from odradek.pipelines.definition.loading import Way, way
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.operating.backoff import Healing
-from odradek.pipelines.operating.checkpoints import Checkpoints, checkpoint_folder
+from odradek.pipelines.operating.checkpoints import checkpoint_folder
 from odradek.pipelines.operating.events import runs
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.analysing.analysis import analysed
-from odradek.pipelines.spark.continuing import accept, continuing
-from odradek.pipelines.spark.engines import batch_planned, realtime_planned, standard_planned
+from odradek.pipelines.spark.continuing import continuing
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.progress import ProgressWatch
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine
 from odradek.pipelines.spark.engines.realtime_tasks import local_threads
 from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
-from odradek.pipelines.spark.function_steps import with_analysed_functions
 from odradek.pipelines.spark.lakehouse_settings import lakehouse_settings
-from odradek.pipelines.spark.reading.sources import read_once, source_at
+from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sessions.failures import PipelineError, SparkProcessEnded, plain_message
 from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.sessions.session import start_session
@@ -88,7 +85,7 @@ def run_pipeline(
     """Runs the pipeline until it ends or is stopped, in a new Spark session."""
     check_databases(pipeline)
     cluster = check_topics(pipeline)
-    run = run_of_way(pipeline, cluster)
+    run = Run(pipeline, cluster, plan_again(pipeline))
     if pipeline.engine is Engine.BATCH:
         with session_of(pipeline, callbacks.say) as session, cancelled_when(is_stopped, session, pipeline):
             run.analyse(session)
@@ -100,14 +97,12 @@ def run_pipeline(
     callbacks = dataclasses.replace(callbacks, each_turn=lambda: call_all(turns))
     with ExitStack() as stack:
         if "://" not in checkpoint_folder(pipeline):
-            starts = stack.enter_context(continuing(pipeline, cluster, callbacks.say, plan=run.plan))
+            starts = stack.enter_context(continuing(run.plan, cluster, callbacks.say))
             session = stack.enter_context(session_of(threaded, callbacks.say))
         else:  # the lock and the fingerprints are on storage that is reached through Spark
             session = stack.enter_context(session_of(threaded, callbacks.say))
             files = files_of(session, pipeline)
-            starts = stack.enter_context(
-                continuing(pipeline, cluster, callbacks.say, files, lost.append, plan=run.plan)
-            )
+            starts = stack.enter_context(continuing(run.plan, cluster, callbacks.say, files, lost.append))
         run_streams(session, run, starts, options, is_stopped, callbacks)
 
 
@@ -233,41 +228,9 @@ def cancelled_when(is_stopped: Callable[[], bool], session: SparkSession, pipeli
         watcher.join()
 
 
-def run_of_way(pipeline: Pipeline, cluster: Cluster) -> Run:
-    """The run of a pipeline by its plan, or the old way."""
-    if way(os.environ) is Way.NEW:
-        return PlannedRun(pipeline, cluster, plan_again(pipeline))
-    return OldRun(pipeline, cluster)
-
-
-class Run(Protocol):
-    """What engines do for a run."""
-
-    @property
-    def pipeline(self) -> Pipeline: ...
-
-    @property
-    def plan(self) -> Plan | None: ...
-
-    @property
-    def threads(self) -> int:
-        """The threads of a local Spark that the run needs."""
-
-    def analyse(self, session: SparkSession) -> None:
-        """Raises `DefinitionRefused` with what Spark refuses, before anything is read or created."""
-
-    def once(self, session: SparkSession, span: Range | None) -> BatchReport:
-        """Runs the batch engine."""
-
-    def start(
-        self, session: SparkSession, starts: Mapping[str, Start], callbacks: RunCallbacks, *, until_caught_up: bool
-    ) -> Running:
-        """Starts the streaming queries."""
-
-
 @dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """A run of a plan."""
+class Run:
+    """What the engines do for a run of a plan."""
 
     pipeline: Pipeline
     cluster: Cluster
@@ -276,7 +239,7 @@ class PlannedRun:
     @property
     def threads(self) -> int:
         is_realtime = self.pipeline.engine is Engine.REALTIME
-        return local_threads(self.pipeline, self.cluster) if is_realtime else standard_planned.threads_for(self.plan)
+        return local_threads(self.pipeline, self.cluster) if is_realtime else threads_for(self.plan)
 
     def analyse(self, session: SparkSession) -> None:
         problems, partitions = Problems(), self.cluster.partitions_of
@@ -285,7 +248,7 @@ class PlannedRun:
             raise DefinitionRefused("\n".join(map(str, problems.errors)))
 
     def once(self, session: SparkSession, span: Range | None) -> BatchReport:
-        return batch_planned.run_batch(session, self.plan, self.cluster, span)
+        return run_batch(session, self.plan, self.cluster, span)
 
     def start(
         self, session: SparkSession, starts: Mapping[str, Start], callbacks: RunCallbacks, *, until_caught_up: bool
@@ -293,40 +256,6 @@ class PlannedRun:
         report = callbacks.report
         if self.pipeline.engine is Engine.REALTIME:
             start = starts.get(REALTIME_FLOW)
-            return realtime_planned.RealtimeEngine(session, self.plan, self.cluster, report, start).start()
-        engine = standard_planned.StandardEngine(session, self.plan, self.cluster, report, starts)
-        return engine.start(until_caught_up=until_caught_up)
-
-
-@dataclass(frozen=True, slots=True)
-class OldRun:
-    """A run without a plan."""
-
-    pipeline: Pipeline
-    cluster: Cluster
-    plan: None = None
-
-    @property
-    def threads(self) -> int:
-        is_realtime = self.pipeline.engine is Engine.REALTIME
-        return local_threads(self.pipeline, self.cluster) if is_realtime else threads_for(self.pipeline)
-
-    def analyse(self, _session: SparkSession) -> None:
-        """The engine analyses Python steps when it starts."""
-
-    def once(self, session: SparkSession, span: Range | None) -> BatchReport:
-        return run_batch(session, self.pipeline, self.cluster, span)
-
-    def start(
-        self, session: SparkSession, starts: Mapping[str, Start], callbacks: RunCallbacks, *, until_caught_up: bool
-    ) -> Running:
-        pipeline, cluster = self.pipeline, self.cluster
-        if pipeline.engine is Engine.REALTIME:
-            start = starts.get(REALTIME_FLOW)
-            begun = dataclasses.replace(pipeline, sources=tuple(source_at(each, start) for each in pipeline.sources))
-            return RealtimeEngine(session, begun, cluster, callbacks.report).start()
-        analysed = with_analysed_functions(session, pipeline)
-        if analysed is not pipeline:  # the state of Python steps is known now, and may not be that of the checkpoint
-            accept(analysed, Checkpoints(analysed, files_of(session, analysed)), cluster, callbacks.say)
-        engine = StandardEngine(session, analysed, cluster, callbacks.report, starts)
+            return RealtimeEngine(session, self.plan, self.cluster, report, start).start()
+        engine = StandardEngine(session, self.plan, self.cluster, report, starts)
         return engine.start(until_caught_up=until_caught_up)

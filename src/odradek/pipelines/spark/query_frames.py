@@ -11,15 +11,15 @@ import sqlalchemy as sa
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.ddl import parse_ddl
-from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.spark.compiling import Tables
+from odradek.pipelines.planning.rules import plan_again
+from odradek.pipelines.spark.computing.frames import quoted, without_internal
+from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.functions import register_functions
-from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
 from odradek.pipelines.spark.query_tables import NoSuchTable, StoredTable, TopicTable
 from odradek.pipelines.spark.reading.sources import read_once
-from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS
 from odradek.pipelines.spark.small_reads import Answer, distinct_names
 from odradek.pipelines.spark.writing.databases import reading
+from odradek.pipelines.spark.writing.stored_values import JSON_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +56,7 @@ def frame_of(session: SparkSession, catalog: Catalog, table: QueryTable) -> Data
         return read_once(session, source, catalog.pipeline, catalog.partitions_of)
 
     register_functions(session, catalog.pipeline)
-    return without_hidden(Tables(session, catalog.pipeline, catalog.graph, load).rows(table.name))
+    return without_internal(Tables(session, catalog.plan, load).rows(table.name))
 
 
 def topic_rows(session: SparkSession, catalog: Catalog, table: TopicTable) -> DataFrame:
@@ -70,7 +70,7 @@ def topic_rows(session: SparkSession, catalog: Catalog, table: TopicTable) -> Da
             headers.alias("headers"),
         )  # fmt: skip
     only = replace(catalog.pipeline, sources=(table.source,), steps=(), sinks=(), views=())
-    return without_hidden(Tables(session, only, build_graph(only), lambda _source: raw).rows(table.name))
+    return without_internal(Tables(session, plan_again(only), lambda _source: raw).rows(table.name))
 
 
 def inferred_ddl(raw: DataFrame, topic: str) -> str:

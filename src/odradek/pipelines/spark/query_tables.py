@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from odradek.pipelines.definition.ddl import parse_ddl
-from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import (
     Pipeline,
     RecordFormat,
@@ -22,6 +21,7 @@ from odradek.pipelines.definition.model import (
 )
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.vocabulary import Encoding
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.change_data import is_internal
 from odradek.pipelines.spark.writing.databases import WarehouseRefused, database_url, parsed_url, reading
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.pipelines.definition.column_types import Column
+    from odradek.pipelines.planning.plan import Plan
 
 OWN_TABLES = {BATCH_TABLE, RUN_TABLE}
 
@@ -92,7 +93,7 @@ class Catalog:
     def __init__(self, context: QueryContext) -> None:
         self._context = context
         self.pipeline = from_earliest(context.pipeline)
-        self.graph = build_graph(self.pipeline)
+        self._declared = [*(each.name for each in self.pipeline.sources), *(each.name for each in self.pipeline.steps)]
         targets = [each.target for each in self.pipeline.sinks]
         tables = {each.table: each.url for each in targets if isinstance(each, TableTarget)}
         declared = {**tables, **{view.name: view.url for view in self.pipeline.views}}
@@ -107,6 +108,11 @@ class Catalog:
         elif context.pipeline.sources:
             self._warehouse = database_url(context.pipeline, None)
             self._stored = table_names(self._warehouse) if exists(self._warehouse) else []
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan of sources and steps."""
+        return plan_again(self.pipeline)
 
     @cached_property
     def cluster(self) -> Cluster:
@@ -137,14 +143,14 @@ class Catalog:
     def reads_topics(self, table: QueryTable) -> bool:
         if not isinstance(table, DeclaredTable):
             return isinstance(table, TopicTable)
-        whole = self.graph.upstream(table.name)
+        whole = self.plan.upstream(table.name)
         return any(isinstance(each.origin, TopicOrigin) for each in self.pipeline.sources if each.name in whole)
 
     def _table(self, name: str, text: str) -> QueryTable:
         stored = self.stored(name)
         if stored is not None:
             return stored
-        declared = {each.lower(): each for each in self.graph.order}
+        declared = {each.lower(): each for each in self._declared}
         if name.lower() in declared:
             return DeclaredTable(declared[name.lower()])
         if name.lower() in self._unwritten:
@@ -155,7 +161,7 @@ class Catalog:
         if "." in name and f"`{name}`" not in text:
             raise NoSuchTable(f"put names with dots in backticks: `{name}`")
         if name not in self.cluster.partitions:
-            known = [*self._stored, *self.graph.order, *self.cluster.partitions]
+            known = [*self._stored, *self._declared, *self.cluster.partitions]
             hint = suggestion(name, known, what="there are") or "there is nothing else"
             raise NoSuchTable(f"there is no table, source, step or topic '{name}'; {hint}")
         ddl = self._context.schemas.get(name)

@@ -1,7 +1,7 @@
 """Rebuilds views and tables from the log into new tables, which replace the old ones in a transaction.
 
-A table, or a view of latest rows, is rebuilt by a batch over the offsets that its flow has read, so that the stream
-continues from there. A view of an aggregate depends on the state of its flow: a stream over the whole log builds both,
+A table is rebuilt by a batch over the offsets that its flow has read, so that the stream continues from there. A view
+of an aggregate has a flow of its own, whose state may be another one since: a stream over the whole log builds both,
 and the new checkpoint replaces the old one after the table. After a crash between the two, the old checkpoint continues
 as before.
 """
@@ -13,28 +13,20 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import (
-    RunningAggregate,
-    Sink,
-    Start,
-    TableTarget,
-    TopicOrigin,
-    View,
-)
+from odradek.pipelines.definition.model import Start, TableTarget, TopicOrigin, View
 from odradek.pipelines.definition.operations import KeyedState
-from odradek.pipelines.definition.vocabulary import SinkMode, StartAt, StateClock
+from odradek.pipelines.definition.vocabulary import StartAt, StateClock
 from odradek.pipelines.operating.checkpoints import Checkpoints
-from odradek.pipelines.operating.fingerprints import as_recorded, changes_fact
-from odradek.pipelines.planning.flows import split_flows
-from odradek.pipelines.planning.state import state_of
-from odradek.pipelines.planning.streams import streaming_names
-from odradek.pipelines.spark.continuing import exclusive_access, fingerprints_of
+from odradek.pipelines.operating.fingerprints import Fingerprints, fingerprints
+from odradek.pipelines.planning.plan import EndMode
+from odradek.pipelines.planning.rules import plan_again
+from odradek.pipelines.spark.continuing import clusters_of, exclusive_access
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.launching import session_of
 from odradek.pipelines.spark.reading.sources import Range, source_at
 from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.sessions.session import defaults_for
 from odradek.pipelines.spark.writing.change_data import LONGEST_NAME, deletions_name
 from odradek.pipelines.spark.writing.databases import database_url, parsed_url
 from odradek.pipelines.spark.writing.table_swaps import drop_table, last_batch, swap_tables
@@ -46,9 +38,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from odradek.pipelines.definition.model import Pipeline, Source, Step
+    from odradek.pipelines.definition.model import Pipeline, Sink, Source
     from odradek.pipelines.operating.status import Offsets
+    from odradek.pipelines.planning.plan import End, Flow, Plan
     from odradek.pipelines.spark.writing.topics import Cluster
+
 
 SUFFIX = "__rebuilt"
 ASIDE = ".rebuild"  # a checkpoint folder inside the pipeline's
@@ -74,8 +68,10 @@ def rebuild_views(
     done: Callable[[View | Sink, int], None],
 ) -> None:
     """Rebuilds views and tables; calls `done` with each and its row count. Holds the checkpoint's lock."""
-    for each in ends:
-        refuse_lossy(pipeline, each)
+    plan = plan_again(pipeline)
+    chosen = [(each, end_of(plan, each.name, is_view=isinstance(each, View))) for each in ends]
+    for _, end in chosen:
+        refuse_lossy(plan, end)
     kept = Checkpoints(pipeline)
     if not kept.is_local:
         raise RebuildRefused(
@@ -84,159 +80,152 @@ def rebuild_views(
         )
     cluster = prepare_topics(pipeline)
     with exclusive_access(kept, pipeline.name), session_of(pipeline, say) as session:
-        rebuilding = Rebuilding(session, pipeline, cluster, say)
-        for each in ends:
-            done(each, rebuilding.rebuild(each))
+        rebuilding = Rebuilding(session, plan, cluster, say)
+        for declared, end in chosen:
+            done(declared, rebuilding.rebuild(end))
 
 
-def refuse_lossy(pipeline: Pipeline, end: View | Sink) -> None:
+def end_of(plan: Plan, name: str, *, is_view: bool) -> End:
+    return next(each for each in plan.ends if each.name == name and each.is_view is is_view)
+
+
+def refuse_lossy(plan: Plan, end: End) -> None:
     """Refuses a table whose rows a batch cannot compute as the stream did."""
-    name = f"view {end.name}" if isinstance(end, View) else f"table sink {end.name}"
-    graph = build_graph(pipeline)
-    url, table = location_of(end, pipeline)
-    other = next((each for each in table_ends(pipeline) if each != end and is_at(each, pipeline, url, table)), None)
-    if other is not None:
-        raise RebuildRefused(
-            f"{name}: '{other.name}' writes the same table, and the new one would lack its rows; empty the table and "
-            f"use `odradek pipeline reset {pipeline.place.file}`"
-        )
+    url, table = location_of(end, plan.pipeline)
+    reset = f"use `odradek pipeline reset {plan.pipeline.place.file}`"
+    for other in plan.ends:
+        if isinstance(other.target, TableTarget) and other != end and location_of(other, plan.pipeline) == (url, table):
+            raise RebuildRefused(
+                f"{end.described}: '{other.name}' writes the same table, and the new one would lack its rows; empty "
+                f"the table and {reset}"
+            )
     if parsed_url(url).get_backend_name() == "postgresql" and len((table + SUFFIX).encode()) > LONGEST_NAME:
         raise RebuildRefused(
-            f"{name}: the new table would be {table}{SUFFIX}, of whose name PostgreSQL has {LONGEST_NAME} bytes only; "
-            f"empty the table and use `odradek pipeline reset {pipeline.place.file}`"
+            f"{end.described}: the new table would be {table}{SUFFIX}, of whose name PostgreSQL has {LONGEST_NAME} "
+            f"bytes only; empty the table and {reset}"
         )
-    before = [each for each in pipeline.steps if each.name in graph.upstream(end.input)]
-    keyed = next((each for each in before if has_lost_timers(each, end)), None)
+    keyed = next((name for name in plan.upstream(end.input) if has_lost_timers(plan, name, end)), None)
     if keyed is not None:
         raise RebuildRefused(
-            f"{name}: step '{keyed.name}' keeps state with timers, which do not fire when the log is read again; "
-            f"name the views that do not depend on it, or empty the table and use `odradek pipeline reset "
-            f"{pipeline.place.file}`"
+            f"{end.described}: step '{plan.shown(keyed)}' keeps state with timers, which do not fire when the log is "
+            f"read again; name the views that do not depend on it, or empty the table and {reset}"
         )
-    if isinstance(end, View) and end.changes is None:
+    if not plan.path(end.input).state or end.mode is EndMode.KEYED:
         return
-    streaming = streaming_names(pipeline, graph)
-    if end.changes is not None and any(state_of(each, streaming) for each in before):
+    if end.mode is EndMode.CHANGES:
         raise RebuildRefused(
-            f"{name}: its changes derive from state, and a batch over the log has rows of open groups, which the "
-            f"stream would write later; use `odradek pipeline reset {pipeline.place.file}`"
+            f"{end.described}: its changes derive from state, and a batch over the log has rows of open groups, which "
+            f"the stream would write later; {reset}"
         )
-    is_appended = isinstance(end, Sink) and end.mode is not SinkMode.UPSERT and end.changes is None
-    if is_appended and any(state_of(each, streaming) for each in before):
-        raise RebuildRefused(
-            f"{name}: its rows derive from state and are appended, so that the stream would append rows "
-            "of open groups again; give the sink a key"
-        )
+    raise RebuildRefused(
+        f"{end.described}: its rows derive from state and are appended, so that the stream would append rows of open "
+        "groups again; give the sink a key"
+    )
 
 
-def has_lost_timers(step: Step, end: View | Sink) -> bool:
-    """Whether a rebuild lacks the rows of the step's timers.
-
-    A view of an aggregate is rebuilt by a stream, in which timers of event time fire. It takes seconds, in which those
-    of processing time do not. Everything else is rebuilt by a batch, in which no timer fires."""
-    operation = step.operation
-    if not isinstance(operation, KeyedState):
+def has_lost_timers(plan: Plan, name: str, end: End) -> bool:
+    """Whether a rebuild lacks the rows of the timers of a table. No timer fires in a batch; a stream over the log takes
+    seconds, in which those of processing time do not fire."""
+    made = plan.table(name).made_by
+    if not isinstance(made, KeyedState):
         return False
-    is_stream = isinstance(end, View) and isinstance(end.content, RunningAggregate)
-    return not is_stream or operation.clock is StateClock.PROCESSING
+    return made.clock is StateClock.PROCESSING or not has_own_state(plan, end)
+
+
+def has_own_state(plan: Plan, end: End) -> bool:
+    """Whether the flow of an end keeps state for it alone: that of a view of an aggregate."""
+    return isinstance(plan.table(flow_of(plan, end).root).owner, View)
+
+
+def flow_of(plan: Plan, end: End) -> Flow:
+    return next(each for each in plan.flows if end in each.ends)
+
+
+def location_of(end: End, pipeline: Pipeline) -> tuple[str, str]:
+    """The database and the name of a table."""
+    assert isinstance(end.target, TableTarget)
+    return database_url(pipeline, end.target.url), end.target.table
 
 
 class Rebuilding:
     """Rebuilds views and tables one after the other."""
 
-    def __init__(self, session: SparkSession, pipeline: Pipeline, cluster: Cluster, say: Callable[[str], None]) -> None:
-        self._session = session
-        self._pipeline = pipeline
-        self._cluster = cluster
-        self._checkpoints = Checkpoints(pipeline)
-        self._say = say
+    def __init__(self, session: SparkSession, plan: Plan, cluster: Cluster, say: Callable[[str], None]) -> None:
+        self._session, self._plan, self._cluster, self._say = session, plan, cluster, say
+        self._checkpoints = Checkpoints(plan.pipeline)
 
-    def rebuild(self, end: View | Sink) -> int:
-        """Rebuilds the view or table; returns its row count."""
-        url, name = location_of(end, self._pipeline)
+    def rebuild(self, end: End) -> int:
+        """Rebuilds a table; returns its row count."""
+        url, name = location_of(end, self._plan.pipeline)
         new = name + SUFFIX
         drop_table(url, new)
         drop_table(url, deletions_name(new))
-        if isinstance(end, View) and isinstance(end.content, RunningAggregate):
-            self._fill_aggregate(end)
+        has_state = has_own_state(self._plan, end)
+        if has_state:
+            self._fill_by_stream(end)
         else:
-            self._fill_from_read(end, url)
-        others = {deletions_name(name): deletions_name(new)} if end.changes is not None else {}
-        rows = swap_tables(url, name, new, others)
+            self._fill_by_batch(end, url)
+        is_change_data = end.mode is EndMode.CHANGES
+        rows = swap_tables(url, name, new, {deletions_name(name): deletions_name(new)} if is_change_data else {})
         warehouse(url).forget(name, new)
-        if isinstance(end, View) and isinstance(end.content, RunningAggregate):
+        if has_state:
             self._adopt_checkpoint(end)
-        elif end.changes is not None:
-            self._store_changes(end)
+        elif is_change_data:
+            self._store_fingerprint(flow_of(self._plan, end).name)
         return rows
 
-    def _fill_from_read(self, end: View | Sink, url: str) -> None:
+    def _fill_by_batch(self, end: End, url: str) -> None:
         """Fills the new table by a batch over the offsets that the stream has read."""
-        flow = self._flow_of(end)
+        flow, alone = flow_of(self._plan, end).name, pipeline_for(end, self._plan)
         read = self._read_offsets(end, flow, url)
-        alone = pipeline_for(end, self._pipeline)
         if read is None:
             self._say(f"{end.name}: the stream has not written it; rebuilding from the whole log")
-            run_batch(self._session, alone, self._cluster)
+            run_batch(self._session, plan_again(alone), self._cluster)
             return
         self._say(f"{end.name}: rebuilding from the offsets that the stream has read, {offsets_text(read)}")
         began = self._checkpoints.first_positions(flow)
-        latest = {each.name for each in self._pipeline.sources if starts_latest(each)}
+        latest = {each.name for each in self._plan.pipeline.sources if starts_latest(each)}
         sources = [by_name(each, read) for each in alone.sources]
         sources = [source_at(each, offsets_start(began)) if each.name in latest else each for each in sources]
         for each in sources:
             if each.name in latest and is_read_from_first(each):
                 self._say(f"{end.name}: the offset at which source {each.name} began is not known; reading all of it")
-        alone = replace(alone, sources=tuple(sources))
+        plan = plan_again(replace(alone, sources=tuple(sources)))
         # Partitions that the stream has not read, because they are new, are left to it.
-        run_batch(self._session, alone, self._cluster, Range(end=offsets_start(read), only_named=True))
+        run_batch(self._session, plan, self._cluster, Range(end=offsets_start(read), only_named=True))
 
-    def _fill_aggregate(self, view: View) -> None:
+    def _fill_by_stream(self, end: End) -> None:
         aside = self._checkpoints.folder / ASIDE
         shutil.rmtree(aside, ignore_errors=True)
-        self._say(f"{view.name}: rebuilding with its state from the whole log")
-        alone = replace(pipeline_for(view, self._pipeline), checkpoints=str(aside))
+        self._say(f"{end.name}: rebuilding with its state from the whole log")
+        alone = plan_again(replace(pipeline_for(end, self._plan), checkpoints=str(aside)))
         running = StandardEngine(self._session, alone, self._cluster).start(until_caught_up=True)
         try:
             running.wait(lambda: False)
         finally:
             running.stop()
 
-    def _adopt_checkpoint(self, view: View) -> None:
+    def _adopt_checkpoint(self, end: End) -> None:
         """Replaces the flow's checkpoint by the one that the new table was built with."""
-        aside = self._checkpoints.folder / ASIDE
-        flow = f"view-{view.name}"
+        flow = flow_of(self._plan, end).name
+        made = self._checkpoints.folder / ASIDE / (flow + SUFFIX)
         self._checkpoints.forget(flow)
-        made = aside / (flow + SUFFIX)
         if made.exists():
             made.rename(self._checkpoints.flow_folder(flow))
-        shutil.rmtree(aside)
-        before = self._checkpoints.definition()
-        if before is not None:
-            now = fingerprints_of(as_recorded(self._pipeline, before), self._cluster)
-            self._checkpoints.store_definition(replace(before, flows={**before.flows, flow: now.flows[flow]}))
+        shutil.rmtree(self._checkpoints.folder / ASIDE)
+        self._store_fingerprint(flow)
 
-    def _store_changes(self, end: View | Sink) -> None:
-        """Stores how the new table applies changes, which may differ from the old one."""
-        before = self._checkpoints.definition()
+    def _store_fingerprint(self, flow: str) -> None:
+        """Stores what the new table depends on, which may differ from the old one."""
+        found, pipeline = self._checkpoints.recorded(), self._plan.pipeline
+        before = None if found is None else Fingerprints.of_object(found)
         if before is None:
             return
-        now = fingerprints_of(as_recorded(self._pipeline, before), self._cluster)
-        what = changes_fact(end)
-        for flow, each in before.flows.items():
-            own = now.flows.get(flow)
-            if own is not None and what in own.facts:
-                facts = {**each.facts, what: own.facts[what]}
-                self._checkpoints.store_definition(
-                    replace(before, flows={**before.flows, flow: replace(each, facts=facts)})
-                )
+        defaults = defaults_for(pipeline.master, pipeline.spark)
+        now = fingerprints(self._plan, defaults, clusters_of(pipeline, self._cluster))
+        self._checkpoints.store_definition(replace(before, flows={**before.flows, flow: now.flows[flow]}))
 
-    def _flow_of(self, end: View | Sink) -> str:
-        recorded = as_recorded(self._pipeline, self._checkpoints.definition())
-        flows = split_flows(recorded, build_graph(recorded))
-        return next(each.name for each in flows if end in (*each.views, *each.sinks))
-
-    def _read_offsets(self, end: View | Sink, flow: str, url: str) -> Offsets | None:
+    def _read_offsets(self, end: End, flow: str, url: str) -> Offsets | None:
         """The end offsets of the last batch that reached the database; None if there was none."""
         kept = next((each for each in self._checkpoints.flows() if each.flow == flow), None)
         batch = None if kept is None or kept.query is None else last_batch(url, kept.query)
@@ -256,31 +245,20 @@ class Rebuilding:
         return found.positions
 
 
-def location_of(end: View | Sink, pipeline: Pipeline) -> tuple[str, str]:
-    """The database and the name of the table of a view or table sink."""
-    if isinstance(end, View):
-        return database_url(pipeline, end.url), end.name
-    assert isinstance(end.target, TableTarget)
-    return database_url(pipeline, end.target.url), end.target.table
-
-
-def is_at(end: View | Sink, pipeline: Pipeline, url: str, table: str) -> bool:
-    own_url, own_table = location_of(end, pipeline)
-    return (own_url, own_table.lower()) == (url, table.lower())
-
-
-def pipeline_for(end: View | Sink, pipeline: Pipeline) -> Pipeline:
+def pipeline_for(end: End, plan: Plan) -> Pipeline:
     """The pipeline reduced to the new table and its inputs. A batch cannot start at the end: it reads all."""
-    needed = set(build_graph(pipeline).upstream(end.input))
+    pipeline, needed = plan.pipeline, {plan.shown(name) for name in plan.upstream(end.input)}
     sources = tuple(
         source_at(each, Start()) if starts_latest(each) else each for each in pipeline.sources if each.name in needed
     )
     steps = tuple(each for each in pipeline.steps if each.name in needed)
     alone = replace(pipeline, sources=sources, steps=steps, sinks=(), views=(), dead_letters=None)
-    if isinstance(end, View):
-        return replace(alone, views=(replace(end, name=end.name + SUFFIX),))
-    assert isinstance(end.target, TableTarget)
-    return replace(alone, sinks=(replace(end, target=replace(end.target, table=end.target.table + SUFFIX)),))
+    if end.is_view:
+        view = next(each for each in pipeline.views if each.name == end.name)
+        return replace(alone, views=(replace(view, name=view.name + SUFFIX),))
+    sink = next(each for each in pipeline.sinks if each.name == end.name)
+    assert isinstance(sink.target, TableTarget)
+    return replace(alone, sinks=(replace(sink, target=replace(sink.target, table=sink.target.table + SUFFIX)),))
 
 
 def starts_latest(source: Source) -> bool:

@@ -158,19 +158,6 @@ def parse_query(text: str) -> exp.Select:
     return query
 
 
-def parse_expression(text: str) -> exp.Expr:
-    """Parses a text that is one expression. Positions in the tree are those after `SELECT `."""
-    prefix = "SELECT "
-    try:
-        query = parse_query(prefix + text)
-    except SqlError as error:
-        raise SqlError(error.message, max(error.offset - len(prefix), 0), error.hint) from error
-    if len(query.expressions) != 1 or any(value for key, value in query.args.items() if key != "expressions"):
-        raise SqlError("expected one expression", _first(text))
-    found: exp.Expr = query.expressions[0]
-    return found
-
-
 def tables_of(query: exp.Query) -> tuple[str, ...]:
     """The tables that a query names, in the order of the text, without those of its own WITH."""
     return tuple(dict.fromkeys(table_name(each) for each in named_tables(query)))

@@ -10,7 +10,6 @@ from odradek.conventions.dataclass import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Place
     from odradek.pipelines.definition.vocabulary import Duration
     from odradek.pipelines.planning.plan import Plan
@@ -115,6 +114,5 @@ class CaseFile:
     """All tests of one pipeline in one file."""
 
     file: str
-    pipeline: Pipeline
+    plan: Plan
     cases: tuple[Case, ...]
-    plan: Plan | None = None  # of a definition of the new way

@@ -86,7 +86,8 @@ def read_case_file(file: str, environment: Mapping[str, str], choices: Choices =
         check_given(case.batches, pipeline, problems)
     if problems.errors:
         raise ProblemList(problems)
-    return CaseFile(file, pipeline, cases, definition.plan)
+    assert definition.plan is not None
+    return CaseFile(file, definition.plan, cases)
 
 
 def tested_definition(

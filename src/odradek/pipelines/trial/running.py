@@ -15,7 +15,6 @@ from odradek.pipelines.letters.letter import PIPELINE_HEADER, REASON_HEADER, SOU
 from odradek.pipelines.spark.rehearsal.results import text_of
 from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
 from odradek.pipelines.spark.sessions.user_code import import_from
-from odradek.pipelines.trial import trial_planned
 from odradek.pipelines.trial.comparing import Difference, FoundRow, compare_rows, parsed
 from odradek.pipelines.trial.model import Advance, GivenBatch, Outlet
 from odradek.pipelines.trial.trial import Trial
@@ -50,7 +49,7 @@ class Result:
 def run_file(session: SparkSession, cases: CaseFile, only: str | None = None) -> Iterator[Result]:
     """Runs the cases of a file and yields each result; uses the definition's Spark SQL settings."""
     own = session.newSession()
-    for key, value in {**SETTINGS, **cases.pipeline.spark}.items():
+    for key, value in {**SETTINGS, **cases.plan.pipeline.spark}.items():
         if key.startswith("spark.sql.") and own.conf.isModifiable(key):
             own.conf.set(key, value)
     try:
@@ -60,14 +59,14 @@ def run_file(session: SparkSession, cases: CaseFile, only: str | None = None) ->
                 differences = tuple(run_case(own, cases, case))
                 yield Result(cases.file, case, differences, time.perf_counter() - began_at)
     finally:
-        forget_modules(cases.pipeline.directory)
+        forget_modules(cases.plan.pipeline.directory)
 
 
 def run_case(session: SparkSession, cases: CaseFile, case: Case) -> Iterator[Difference]:
     try:
         with (
             tempfile.TemporaryDirectory(prefix="odradek-test-") as folder,
-            closing(trial_of(session, cases, case, Path(folder))) as trial,
+            closing(Trial(session, cases.plan, case, Path(folder))) as trial,
         ):
             found = list(compared(trial, case))
     except ProblemList as error:
@@ -77,12 +76,6 @@ def run_case(session: SparkSession, cases: CaseFile, case: Case) -> Iterator[Dif
         return
     yield from compare_errors(case, None)
     yield from found
-
-
-def trial_of(session: SparkSession, cases: CaseFile, case: Case, folder: Path) -> Trial | trial_planned.Trial:
-    if cases.plan is not None:
-        return trial_planned.Trial(session, cases.plan, case, folder)
-    return Trial(session, cases.pipeline, case, folder)
 
 
 def compare_errors(case: Case, message: str | None) -> Iterator[Difference]:
@@ -96,7 +89,7 @@ def compare_errors(case: Case, message: str | None) -> Iterator[Difference]:
         yield Difference("the pipeline", "error", expected.place, words, expected.value, message)
 
 
-def compared(trial: Trial | trial_planned.Trial, case: Case) -> Iterator[Difference]:
+def compared(trial: Trial, case: Case) -> Iterator[Difference]:
     *before, last = case.turns
     for turn in before:
         yield from turned(trial, turn)
@@ -104,7 +97,7 @@ def compared(trial: Trial | trial_planned.Trial, case: Case) -> Iterator[Differe
     yield from turned(trial, last)
 
 
-def turned(trial: Trial | trial_planned.Trial, turn: Turn) -> Iterator[Difference]:
+def turned(trial: Trial, turn: Turn) -> Iterator[Difference]:
     if isinstance(turn, GivenBatch):
         trial.feed(turn)
     elif isinstance(turn, Advance):
@@ -125,7 +118,7 @@ def compare_counts(check: Check, violations: Iterable[Violations]) -> Iterator[D
             yield Difference(each.label, "count", each.place, message, each.count, rows)
 
 
-def found_rows(trial: Trial | trial_planned.Trial, expected: ExpectedRows) -> list[FoundRow]:
+def found_rows(trial: Trial, expected: ExpectedRows) -> list[FoundRow]:
     if expected.outlet is Outlet.DEAD_LETTERS:
         return [dead_letter(each) for each in trial.results().dead_letters()]
     if expected.outlet is Outlet.SINK and trial.is_topic(expected.name):

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.definition.ddl import parse_ddl
 from odradek.pipelines.definition.model import FileOrigin, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.places import ProblemList, Problems
-from odradek.pipelines.spark.rehearsal.local_pipeline import with_local_ends
-from odradek.pipelines.spark.rehearsal.replacing import (
+from odradek.pipelines.planning.rules import plan_again
+from odradek.pipelines.spark.rehearsal.local_pipeline import (
+    GIVEN,
+    READ,
     appended_steps,
-    given_name,
-    step_sink,
     with_given_steps,
-    with_step_sinks,
-    without,
+    with_local_ends,
+    with_read_steps,
+    without_sources,
 )
+from odradek.pipelines.spark.rehearsal.rehearsal import Rehearsal
 from odradek.pipelines.spark.rehearsal.results import Results
-from odradek.pipelines.spark.rehearsal.streams import Rehearsal
 from odradek.pipelines.spark.rehearsal.whole import WholeInput, nothing_given
-from odradek.pipelines.trial.given import check_columns, records_of
+from odradek.pipelines.trial.given import WRITTEN_AT, GivenRecord, check_columns, records_of
 from odradek.pipelines.trial.model import Outlet
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from odradek.pipelines.definition.model import Pipeline, Sink, Source
+    from odradek.pipelines.definition.model import Sink, Source
+    from odradek.pipelines.planning.plan import Plan
     from odradek.pipelines.spark.computing.counts import Violations
     from odradek.pipelines.trial.model import Advance, Case, GivenBatch, PlacedValue
 
@@ -36,15 +38,14 @@ if TYPE_CHECKING:
 class Trial:
     """Feeds a rehearsal with the batches of a case."""
 
-    def __init__(self, session: SparkSession, pipeline: Pipeline, case: Case, folder: Path) -> None:
-        self._session = session
-        self._pipeline = pipeline
-        self._case = case
-        self._folder = folder
+    def __init__(self, session: SparkSession, plan: Plan, case: Case, folder: Path) -> None:
+        self._session, self._plan, self._case, self._folder = session, plan, case, folder
         self._offsets: dict[str, dict[tuple[str, int], int]] = {}
         self._fed: dict[str, list[Any]] = {}
-        self._given = {name for each in case.batches for name in each.rows}
-        self._missing = [each for each in pipeline.sources if self._is_missing(each)]
+        given = {name for each in case.batches for name in each.rows}
+        self._given_steps = [each.name for each in plan.pipeline.steps if each.name in given]
+        self._given_sources = [each.name for each in plan.pipeline.sources if each.name in given]
+        self._missing = [each for each in plan.pipeline.sources if self._is_missing(each)]
         self._local = self._prepared()
         self._rehearsal = Rehearsal(session, self._local, folder)
 
@@ -53,23 +54,23 @@ class Trial:
         is_read = isinstance(source.origin, TopicOrigin | FileOrigin) or source.format.schema is not None
         return not is_read and not self._rows(source.name)
 
-    def _prepared(self) -> Pipeline:
-        """The pipeline on local files, with sources for given steps and sinks for steps whose rows are expected."""
+    def _prepared(self) -> Plan:
+        """The plan on local files, with sources for given steps and sinks for steps whose rows are expected."""
         computed = self._whole({})
-        given = [each.name for each in self._pipeline.steps if each.name in self._given]
-        schemas = {name: computed.computed_schema(name) for name in given}
+        given = {name: computed.computed_columns(name) for name in self._given_steps}
         problems = Problems()
-        for name, schema in schemas.items():
-            check_columns(self._rows(name), parse_ddl(schema.toDDL()), f"step '{name}'", problems)
+        for name, columns in given.items():
+            check_columns(self._rows(name), columns, f"step '{name}'", problems)
         if problems.errors:
             raise ProblemList(problems)
-        pipeline = with_given_steps(self._pipeline, {name: each.toDDL() for name, each in schemas.items()})
+        plan = plan_again(with_given_steps(self._plan, given)) if given else self._plan
         expected = {each.name for check in self._case.checks for each in check.rows if each.outlet is Outlet.STEP}
-        sinks = {name: computed.columns(name) for name in appended_steps(pipeline, sorted(expected))}
-        names = [each.name for each in self._missing]
-        pipeline = without(with_step_sinks(pipeline, sinks), names, self._pipeline)
-        tables = {each.name for each in self._pipeline.sources if not isinstance(each.origin, TopicOrigin | FileOrigin)}
-        return with_local_ends(pipeline, self._folder, {*self._given, *map(given_name, given), *tables})
+        read = {name: computed.columns(name) for name in appended_steps(plan, sorted(expected))}
+        plan = plan_again(with_read_steps(plan.pipeline, read)) if read else plan
+        pipeline = without_sources(plan, [each.name for each in self._missing])
+        tables = [each.name for each in pipeline.sources if not isinstance(each.origin, TopicOrigin | FileOrigin)]
+        fed = {*self._given_sources, *(f"{GIVEN}{each}" for each in given), *tables}
+        return plan_again(with_local_ends(pipeline, self._folder, fed))
 
     def _rows(self, name: str) -> list[PlacedValue]:
         """The rows of all batches that are given to a source or step."""
@@ -78,23 +79,37 @@ class Trial:
     def _whole(self, rows: Mapping[str, Sequence[Any]]) -> WholeInput:
         first = {
             each.name: [row.value for row in self._rows(each.name)]
-            for each in self._pipeline.sources
-            if not isinstance(each.origin, TopicOrigin) and each.name in self._given
+            for each in self._plan.pipeline.sources
+            if not isinstance(each.origin, TopicOrigin) and each.name in self._given_sources
         }
-        return WholeInput(self._session, self._pipeline, {**first, **rows})
+        return WholeInput(self._session, self._plan, {**first, **rows})
 
     def feed(self, batch: GivenBatch) -> None:
         problems = Problems()
         rows: dict[str, list[Any]] = {name: [row.value for row in given] for name, given in batch.rows.items()}
-        for source in self._pipeline.sources:
+        for source in self._plan.pipeline.sources:
             if isinstance(source.origin, TopicOrigin) and source.name in rows:
                 ends = self._offsets.setdefault(source.name, {})
                 found = records_of(batch.rows[source.name], source, source.origin, problems, ends)
                 rows[source.name] = [each.columns for each in found]
+        fed = {}
         for name, found_rows in rows.items():
             self._fed.setdefault(name, []).extend(found_rows)
-        steps = {each.name for each in self._pipeline.steps}
-        self._rehearsal.feed({given_name(name) if name in steps else name: found for name, found in rows.items()})
+            is_step = name in self._given_steps
+            is_read = is_step and self._plan.is_stream(name)
+            source_name = f"{GIVEN}{name}" if is_step else name
+            fed[source_name] = self._as_records(source_name, found_rows) if is_read else found_rows
+        self._rehearsal.feed(fed)
+
+    def _as_records(self, topic: str, rows: Sequence[Any]) -> list[dict[str, Any]]:
+        """The rows of a step as records of a topic."""
+        ends = self._offsets.setdefault(topic, {})
+        first = ends.get((topic, 0), 0)
+        ends[topic, 0] = first + len(rows)
+        return [
+            GivenRecord(None, json.dumps(row).encode(), topic, 0, offset, WRITTEN_AT, ()).columns
+            for offset, row in enumerate(rows, first)
+        ]
 
     def advance(self, advance: Advance) -> None:
         self._rehearsal.advance(advance.duration.milliseconds)
@@ -116,10 +131,10 @@ class Trial:
         return self._rehearsal.violations
 
     def results(self) -> Results:
-        return Results(self._session, self._local, self._folder)
+        return Results(self._session, self._local.pipeline, self._folder)
 
     def is_topic(self, sink: str) -> bool:
-        return any(each.name == sink and isinstance(each.target, TopicTarget) for each in self._pipeline.sinks)
+        return any(each.name == sink and isinstance(each.target, TopicTarget) for each in self._plan.pipeline.sinks)
 
     def sink_records(self, sink: str) -> list[dict[str, Any]]:
         return self.results().records(self._sink(sink))
@@ -129,19 +144,19 @@ class Trial:
         return self.results().rows(found, lambda: self._whole(self._fed).written_schema(found.input))
 
     def view_rows(self, view: str) -> list[dict[str, Any]]:
-        if view not in {each.name for each in self._local.views}:
+        if view not in {each.name for each in self._local.pipeline.views}:
             raise nothing_given(self._missing[0])
         return self.results().table(view)
 
     def step_rows(self, step: str) -> list[dict[str, Any]]:
         """The rows that the stream appends; rows of aggregations and of static steps are computed as one batch."""
-        sink = next((each for each in self._local.sinks if each.name == step_sink(step)), None)
+        sink = next((each for each in self._local.pipeline.sinks if each.name == f"{READ}{step}"), None)
         if sink is None:
             return self._whole(self._fed).rows(step)
         return self.results().rows(sink, lambda: self._whole(self._fed).written_schema(step))
 
     def _sink(self, sink: str) -> Sink:
-        found = next((each for each in self._local.sinks if each.name == sink), None)
+        found = next((each for each in self._local.pipeline.sinks if each.name == sink), None)
         if found is None:
             raise nothing_given(self._missing[0])
         return found

@@ -129,12 +129,6 @@ def random_in(expression: Any) -> str | None:
     return None if private(expression, "node")() in OF_USER else f"{private(expression, 'function')()}()"
 
 
-def reads_clock(frame: DataFrame) -> bool:
-    with _failing_closed():
-        pattern = private(private(frame.sparkSession, "jvm"), "clock pattern")()
-        return bool(private(analysed_plan(frame), "contains")(pattern))
-
-
 def unsupported(frame: DataFrame, mode: OutputMode) -> str | None:
     """Why Spark would refuse a streaming query of the frame, in its words."""
     with _failing_closed():

@@ -5,29 +5,31 @@ from __future__ import annotations
 import functools
 import time
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Source, TableTarget, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
+from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.computing.counts import BatchReport, Count, Kind, total, violations, written
 from odradek.pipelines.spark.computing.encoding import Encoded, dead_letter, topic_record
 from odradek.pipelines.spark.computing.frames import is_divided
 from odradek.pipelines.spark.computing.row_errors import refused_count
 from odradek.pipelines.spark.computing.row_program import records_of_column
 from odradek.pipelines.spark.computing.tables import Tables, as_rows
-from odradek.pipelines.spark.expectations import ExpectationFailed, as_expectation_failures
 from odradek.pipelines.spark.reading.records import decoded
 from odradek.pipelines.spark.reading.table_copies import BatchSources
-from odradek.pipelines.spark.sessions.failures import STOPS
+from odradek.pipelines.spark.sessions.failures import STOPS, PipelineError, plain_message
 from odradek.pipelines.spark.writing.delivery import origin_split
 from odradek.pipelines.spark.writing.kafka_records import producer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -41,6 +43,23 @@ if TYPE_CHECKING:
 
 
 MOST_PARTITIONS = 1 << 20
+
+
+class ExpectationFailed(PipelineError):
+    """Rows do not meet an expectation with `otherwise: fail`."""
+
+    healing = Healing.NEVER
+
+
+@contextmanager
+def as_expectation_failures() -> Iterator[None]:
+    """Converts Spark's error for a row that does not meet an expectation before it was counted."""
+    try:
+        yield
+    except PySparkException as error:
+        if STOPS in str(error):
+            raise ExpectationFailed(plain_message(error)) from error
+        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,11 +53,6 @@ def has_origin(frame: DataFrame) -> bool:
     return ORIGIN in frame.columns
 
 
-def with_undivided_origin(frame: DataFrame) -> DataFrame:
-    """The frame, whose rows are written in one transaction, whatever the partitions of their origin."""
-    return frame.withMetadata(ORIGIN, {UNDIVIDED: True})
-
-
 def is_divided(frame: DataFrame) -> bool:
     """Whether the partitions of their origin divide the rows of a batch into transactions."""
     return has_origin(frame) and not frame.schema[ORIGIN].metadata.get(UNDIVIDED)

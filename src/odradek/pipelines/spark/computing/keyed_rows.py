@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import StateClock, StateOrder
 from odradek.pipelines.planning.plan import OutputMode
@@ -26,11 +27,11 @@ from odradek.pipelines.spark.computing.frames import (
     actual_name,
     column,
     has_origin,
+    quoted,
     with_filter_barrier,
     with_one_event_time,
     without_internal,
 )
-from odradek.pipelines.spark.key_values import with_one_zero
 from odradek.pipelines.spark.sessions.user_code import load_reference
 
 if TYPE_CHECKING:
@@ -121,3 +122,31 @@ def in_order(frame: DataFrame, key: Iterable[str], order: Sequence[Column]) -> D
 
 def record_order(frame: DataFrame) -> list[Column]:
     return [F.col(f"{ORIGIN}.{name}") for name in ("offset", "partition", "topic")] if has_origin(frame) else []
+
+
+def with_one_zero(frame: DataFrame, key: Iterable[str]) -> DataFrame:
+    """The frame with 0.0 in place of -0.0 in these columns, which are equal: keyed state finds keys by their bytes."""
+    for name in (actual_name(frame, each) for each in key):
+        kind = frame.schema[name].dataType
+        if has_floats(kind):
+            frame = frame.withColumn(name, one_zero(column(name), kind))
+    return frame
+
+
+def has_floats(kind: T.DataType) -> bool:
+    if isinstance(kind, T.StructType):
+        return any(has_floats(each.dataType) for each in kind.fields)
+    if isinstance(kind, T.ArrayType):
+        return has_floats(kind.elementType)
+    return isinstance(kind, T.FloatType | T.DoubleType)
+
+
+def one_zero(column: Column, kind: T.DataType) -> Column:
+    if not has_floats(kind):
+        return column
+    if isinstance(kind, T.StructType):
+        fields = [one_zero(column.getField(each.name), each.dataType).alias(each.name) for each in kind.fields]
+        return F.when(column.isNotNull(), F.struct(*fields))
+    if isinstance(kind, T.ArrayType):
+        return F.transform(column, lambda each: one_zero(each, kind.elementType))
+    return F.when(column == 0, F.lit(0).cast(kind)).otherwise(column)

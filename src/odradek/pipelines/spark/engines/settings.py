@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
 
-SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 UNCHECKED = {"spark.sql.streaming.unsupportedOperationCheck": "false"}  # of a query with operators that Spark refuses
 # For each file that Spark writes to a local folder, Hadoop starts processes: `readlink` several times, and `chmod` for
 # the file and for its checksum. This checkpoint file manager renames without `readlink`. Spark's own checksums are off,

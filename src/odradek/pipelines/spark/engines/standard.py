@@ -1,69 +1,56 @@
-"""The standard engine: micro-batches. A flow is a streaming query whose batches `foreachBatch` writes to all sinks."""
+"""The standard engine: micro-batches. A flow is a streaming query whose batches are written to all of its ends."""
 
 from __future__ import annotations
 
 import functools
 import os
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
-
-from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import FilesTarget, RunningAggregate
-from odradek.pipelines.definition.operations import KeyedState
-from odradek.pipelines.definition.vocabulary import Delivery, Duration, SinkMode, StateClock
+from odradek.pipelines.definition.model import FilesTarget, Source
+from odradek.pipelines.definition.vocabulary import Delivery, Duration
 from odradek.pipelines.operating.checkpoints import checkpoint_uri
-from odradek.pipelines.planning import failing_steps
-from odradek.pipelines.planning.flow import state_interval
-from odradek.pipelines.planning.flows import split_flows
-from odradek.pipelines.planning.state import State, state_of
-from odradek.pipelines.planning.streams import streaming_names
 from odradek.pipelines.spark.batch_numbers import number_of
-from odradek.pipelines.spark.compiling import Tables
-from odradek.pipelines.spark.engines.reports import Reports
+from odradek.pipelines.spark.computing.batch_rows import write_program
+from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing
+from odradek.pipelines.spark.computing.fan_out import FanOut, static_violations, without_partitioning
+from odradek.pipelines.spark.computing.optimizing import EXCLUDED_RULES, optimized, redundant_rules
+from odradek.pipelines.spark.computing.row_program import row_program
+from odradek.pipelines.spark.computing.rows import NotCompilable
+from odradek.pipelines.spark.engines.flow_queries import keeps_processing_time, query_of, settings_of
+from odradek.pipelines.spark.engines.progress import Reports
 from odradek.pipelines.spark.engines.running import Running
-from odradek.pipelines.spark.engines.settings import (
-    checkpoint_settings,
-    counts_state_rows,
-    query_settings,
-    state_settings,
-)
-from odradek.pipelines.spark.fan_out import FanOut, without_partitioning
-from odradek.pipelines.spark.flow_writes import writes_of
-from odradek.pipelines.spark.function_steps import stand_in, with_analysed_functions
-from odradek.pipelines.spark.observed_counts import OBSERVED, unparsed_counts, written_name
-from odradek.pipelines.spark.one_pass.batches import write_batch
-from odradek.pipelines.spark.one_pass.passing import whole_pass
-from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
-from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
-from odradek.pipelines.spark.reading.records import decoded
-from odradek.pipelines.spark.reading.sources import is_topic, read_once, read_source, source_at
-from odradek.pipelines.spark.sinks.batches import shown
-from odradek.pipelines.spark.sorted_batches import sorting_settings
-from odradek.pipelines.spark.stateful_plans import keeps_state
-from odradek.pipelines.spark.static_steps import static_violations, with_first
-from odradek.pipelines.spark.steps import StepBroken
-from odradek.pipelines.spark.views import running_aggregate
+from odradek.pipelines.spark.engines.settings import checkpoint_settings, counts_state_rows, query_settings
+from odradek.pipelines.spark.functions import register_functions
+from odradek.pipelines.spark.reading.sources import read_once, read_source, source_at
+from odradek.pipelines.spark.sessions.private_names import LOG
+from odradek.pipelines.spark.writing.delivery import transactions_of
 from odradek.pipelines.spark.writing.kafka_records import streamed_to_topics
-from odradek.pipelines.spark.writing.run_takeover import run_of, take_over
+from odradek.pipelines.spark.writing.outputs import WrittenOutputs, outputs_of, write_outputs
+from odradek.pipelines.spark.writing.run_takeover import run_of, take_over, writes_of
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable, Collection, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Pipeline, Source, Start, Step
-    from odradek.pipelines.planning.flow import Flow
-    from odradek.pipelines.spark.computing.counts import BatchReport
-    from odradek.pipelines.spark.one_pass.passing import Pass
+    from odradek.pipelines.definition.model import Start
+    from odradek.pipelines.planning.plan import Flow, Plan
+    from odradek.pipelines.spark.computing.batch_rows import Records, RowsByName, Write
+    from odradek.pipelines.spark.computing.counts import BatchReport, Violations
+    from odradek.pipelines.spark.computing.row_program import RowProgram
     from odradek.pipelines.spark.writing.topics import Cluster
     from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
+    Report = Callable[[BatchReport], None]
+
 MOST_THREADS = 32
+# State and views cost a commit for each batch, and timers a batch for each trigger: a longer interval saves CPU.
+STATE_TRIGGER = Duration(1000)
 # With processing-time timers Spark always runs another batch, so that such a stream would never catch up.
 EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
@@ -76,152 +63,135 @@ class Prepared(NamedTuple):
 
 
 class StandardEngine:
-    """Starts the flows of a pipeline; `report` is called with each batch, on a thread of Spark."""
+    """Starts the flows of a plan; `report` is called with each batch, on a thread of Spark or of `Running.wait`."""
 
     def __init__(
         self,
         session: SparkSession,
-        pipeline: Pipeline,
+        plan: Plan,
         cluster: Cluster,
-        report: Callable[[BatchReport], None] = lambda _report: None,
+        report: Report = lambda _report: None,
         starts: Mapping[str, Start] | None = None,  # of flows whose start a reset has set
     ) -> None:
-        self._session = session
-        self._pipeline = pipeline
-        self._cluster_id = cluster.id
-        self._partitions = cluster.partitions_of
-        self._create_topics = cluster.create_awaited
-        self._report = report
-        self._starts = starts or {}
-        self._slow_flow_count = (
-            0  # Spark starts batches at multiples of the interval; equal intervals would start at the same time
-        )
+        self._session, self._plan, self._cluster = session, plan, cluster
+        self._report, self._starts = report, starts or {}
+        self._slow_flow_count = 0
         self._epoch = 0  # of this run, if it delivers exactly once
 
     def start(self, *, until_caught_up: bool = False, only: Collection[str] | None = None) -> Running:
         """Starts all flows, or only those that are named."""
-        self._pipeline = with_analysed_functions(self._session, self._pipeline)
-        graph = build_graph(self._pipeline)
-        passes: dict[str, Pass] = {}
+        plan, pipeline = self._plan, self._plan.pipeline
+        register_functions(self._session, pipeline)
         load = functools.partial(self._load, start=None)
-        static = [] if only is not None else static_violations(self._session, self._pipeline, graph, load)
-        reports = Reports(passes, with_first(self._report, static))
-        running = Running(reports)
-        flows = [each for each in split_flows(self._pipeline, graph) if only is None or each.name in only]
-        for flow in flows:
-            reports.add(flow)
-        self._reports = reports
-        prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in flows]
-        self._create_topics()
-        self._epoch = take_over(self._pipeline, [writes_of(self._pipeline, each) for each in flows], self._cluster_id)
-        checkpoints = checkpoint_settings(self._session, self._pipeline)
+        static = static_violations(self._session, plan, load) if only is None else ()
+        steps = {each.name: each.owner.name for each in plan.tables.values()}
+        self._reports = Reports(with_first(self._report, static), steps)
+        self._running = Running(self._reports)
+        flows = [each for each in plan.flows if only is None or each.name in only]
+        prepared = [(flow, self._prepared(flow)) for flow in flows]
+        self._cluster.create_awaited()
+        self._epoch = take_over(pipeline, [writes_of(plan, each) for each in flows], self._cluster.id)
+        checkpoints = checkpoint_settings(self._session, pipeline)
         try:
             for flow, (writer, own) in prepared:
                 triggered = self._triggered(flow, writer, until_caught_up=until_caught_up)
-                is_endless = until_caught_up and keeps_processing_time(self._pipeline, graph, flow)
-                endless = {EMPTY_BATCHES: "false"} if is_endless else {}
-                has_join = any(State.STREAM_JOIN in each for each in states_of(self._pipeline, graph, flow))
-                state = state_settings(self._pipeline, has_join=has_join)
-                settings = {**checkpoints, **endless, **state, **own}
-                if not counts_state_rows(self._pipeline, settings):
-                    running.uncounted.add(flow.name)
-                running.begin(flow.name, functools.partial(self._begin, flow, triggered, settings))
+                is_endless = until_caught_up and keeps_processing_time(plan, flow)
+                settings = {**checkpoints, **({EMPTY_BATCHES: "false"} if is_endless else {}), **own}
+                if not counts_state_rows(pipeline, settings):
+                    self._running.uncounted.add(flow.name)
+                self._running.begin(flow.name, functools.partial(self._begin, flow, triggered, settings))
         except BaseException:
-            running.stop()
+            self._running.stop()
             raise
-        return running
+        return self._running
 
     def _begin(self, flow: Flow, writer: DataStreamWriter, settings: Mapping[str, str]) -> StreamingQuery:
         self._session.sparkContext.setLocalProperty("spark.scheduler.pool", flow.name)
         with query_settings(self._session, settings):
             return writer.start()
 
-    def _prepared(self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass]) -> Prepared:
+    def _prepared(self, flow: Flow) -> Prepared:
         load = functools.partial(self._load, start=self._starts.get(flow.name))
-        build = functools.partial(stream_of, self._session, self._pipeline, graph, flow, load)
-        frame, names = build(), graph.upstream(flow.root)
-        sorting = sorting_settings(self._session, self._pipeline, names, flow.mode, frame, build)
-        writer, own = self._single(flow, graph, running, passes, frame)
-        return Prepared(writer, {**own, **sorting})
+        build = functools.partial(query_of, self._session, self._plan, flow, load)
+        frame, counts = build()
+        writer, own = self._writer(flow, frame, counts)
+        return Prepared(writer, {**own, **settings_of(self._session, self._plan, flow, lambda: build()[0])})
 
-    def _single(
-        self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass], frame: DataFrame
-    ) -> Prepared:
-        """A query that computes one flow."""
+    def _writer(self, flow: Flow, frame: DataFrame, counts: list[Count]) -> Prepared:
+        """The query of a flow; `counts` are those that its frame observes."""
         if flow.files is not None and isinstance(flow.files.target, FilesTarget):
-            return Prepared(self._file_writer(flow, frame, flow.files.target), {})
-        try:
-            made = passes[flow.name] = self._pass_of(flow, graph, frame)
-        except NotLiftable:
-            self._check_steps(flow, graph, frame)
-            fan_out = FanOut(self._pipeline, graph, flow, self._load_static)
-
-            def plan_and_write(batch: DataFrame, stamp: BatchNumber) -> None:
-                self._reports.take(fan_out(batch, stamp.number, stamp))
-
+            written = Count(Kind.WRITTEN, flow.files.name, "count(1)")
+            self._reports.expect(flow.name, [*counts, written], is_whole=True)
+            counted = observing(frame, [written], f"{OBSERVED} of {flow.name}")
+            return Prepared(self._file_writer(flow, counted, flow.files.target), {})
+        program = self._program_of(flow, frame)
+        if program is None:
+            if counts:
+                self._reports.expect(flow.name, counts, is_whole=False)
             writer = self._named(flow, without_partitioning(frame))
-            return Prepared(writer.foreachBatch(self._taker(flow, running, plan_and_write)), {})
-        if made.is_direct and self._pipeline.delivery is Delivery.AT_LEAST_ONCE:
-            return self._of_records(flow, made)
-        return Prepared(self._named(flow, made.observed()).foreachBatch(self._pass_writer(flow, running, made)), {})
+            return Prepared(writer.foreachBatch(self._taking(flow, self._fan_out(flow))), {})
+        self._reports.expect(flow.name, [*counts, *program.counts], is_whole=True)
+        if program.is_direct and self._plan.pipeline.delivery is Delivery.AT_LEAST_ONCE:
+            return self._of_records(flow, program)
+        return Prepared(
+            self._named(flow, program.observed()).foreachBatch(self._taking(flow, self._of_program(flow, program))), {}
+        )
 
-    def _pass_of(self, flow: Flow, graph: Graph, frame: DataFrame) -> Pass:
-        """Raises `NotLiftable` if the flow cannot be computed in one pass."""
-        is_checked_before = bool(failing_steps.in_query(self._pipeline, graph, flow))
-        return replace(whole_pass(self._pipeline, flow, frame), is_checked_before=is_checked_before)
+    def _program_of(self, flow: Flow, frame: DataFrame) -> RowProgram | None:
+        """The program of a flow that is computed row by row; None if it is computed as frames."""
+        if not flow.is_row_program:
+            return None
+        try:
+            return row_program(self._plan, flow, frame)
+        except NotCompilable as error:
+            LOG.warning("flow %s is computed as frames, which takes longer: %s", flow.name, error)
+            return None
 
-    def _pass_writer(self, flow: Flow, running: Running, made: Pass) -> Callable[[DataFrame, int], None]:
-        def write(batch: DataFrame, stamp: BatchNumber) -> None:
-            self._reports.note_written(flow.name, stamp.number, write_batch(self._pipeline, flow, made, batch, stamp))
+    def _fan_out(self, flow: Flow) -> Callable[[DataFrame, BatchNumber], None]:
+        fan_out = FanOut(self._plan, flow, self._load_static)
 
-        return self._taker(flow, running, write)
+        def process(batch: DataFrame, stamp: BatchNumber) -> None:
+            self._reports.take(fan_out(batch, stamp.number, self._write(flow, batch, stamp)))
 
-    def _check_steps(self, flow: Flow, graph: Graph, frame: DataFrame) -> None:
-        """Analyses the steps that run in each batch: reports errors at the start, and refuses state among them."""
-        pipeline = self._pipeline
-        tables = Tables(self._session, pipeline, graph, functools.partial(self._load, start=None), flow.mode)
-        source = next((each for each in pipeline.sources if each.name == flow.root), None)
-        if flow.aggregate is not None or (source is not None and not is_topic(source)):
-            tables.give_rows(flow.root, stand_in(frame))
-        elif source is not None:
-            tables.give_decoded(flow.root, decoded(stand_in(frame), source))
-        else:
-            tables.give_rows_before_expectations(flow.root, stand_in(frame))
-        for step in pipeline.steps:
-            if step.name in flow.after and keeps_state(tables.rows(step.name), if_unknown=False):
-                raise StepBroken(
-                    f"{step.place}: step '{step.name}' keeps state that validate did not find, so that it would be "
-                    "computed for each batch by itself; write it as an aggregate, deduplicate or Python step"
-                )
+        return process
 
-    def _named(self, flow: Flow, frame: DataFrame) -> DataStreamWriter:
-        mode = "append" if flow.mode is SinkMode.APPEND else "update"
-        checkpoint = checkpoint_uri(self._pipeline, flow.name)
-        writer = frame.writeStream.queryName(f"{self._pipeline.name}/{flow.name}").outputMode(mode)
-        return writer.option("checkpointLocation", checkpoint)
+    def _of_program(self, flow: Flow, program: RowProgram) -> Callable[[DataFrame, BatchNumber], None]:
+        def process(batch: DataFrame, stamp: BatchNumber) -> None:
+            rows = write_program(program, flow, batch, self._write(flow, batch, stamp))
+            self._reports.note_written(flow.name, stamp.number, rows)
 
-    def _file_writer(self, flow: Flow, frame: DataFrame, target: FilesTarget) -> DataStreamWriter:
-        rows = F.count(F.lit(1)).alias(written_name(flow.files.name if flow.files else flow.name))
-        counted = frame.observe(f"{OBSERVED} of {flow.name}", rows)
-        writer = self._named(flow, counted).format(str(target.format)).options(**target.options)
-        writer = writer.option("path", self._pipeline.below(target.path))
-        return writer.partitionBy(*target.partition_by) if target.partition_by else writer
+        return process
 
-    def _of_records(self, flow: Flow, made: Pass) -> Prepared:
+    def _write(self, flow: Flow, batch: DataFrame, stamp: BatchNumber) -> Write:
+        written = WrittenOutputs.of_flow(batch.sparkSession, self._plan.pipeline, flow.name)
+        return writing(self._plan, flow, stamp, written)
+
+    def _of_records(self, flow: Flow, program: RowProgram) -> Prepared:
         """A query that writes with Spark's Kafka sink, so that no row passes through Python."""
-        ((producer, records),) = made.records_in(made.observed())
-        planned = optimized(records) if made.is_of_topic else records  # plans with state are not optimized in advance
+        ((producer, records),) = program.records_in(program.observed())
+        planned = optimized(records) if program.is_of_topic else records  # plans with state are not optimized at once
         writer = streamed_to_topics(self._named(flow, planned), producer)
         return Prepared(writer, {} if planned is records else {EXCLUDED_RULES: redundant_rules(self._session)})
 
-    def _taker(
-        self, flow: Flow, running: Running, write: Callable[[DataFrame, BatchNumber], None]
+    def _file_writer(self, flow: Flow, frame: DataFrame, target: FilesTarget) -> DataStreamWriter:
+        writer = self._named(flow, frame).format(str(target.format)).options(**target.options)
+        writer = writer.option("path", self._plan.pipeline.below(target.path))
+        return writer.partitionBy(*target.partition_by) if target.partition_by else writer
+
+    def _named(self, flow: Flow, frame: DataFrame) -> DataStreamWriter:
+        pipeline = self._plan.pipeline
+        writer = frame.writeStream.queryName(f"{pipeline.name}/{flow.name}").outputMode(str(flow.mode))
+        return writer.option("checkpointLocation", checkpoint_uri(pipeline, flow.name))
+
+    def _taking(
+        self, flow: Flow, process: Callable[[DataFrame, BatchNumber], None]
     ) -> Callable[[DataFrame, int], None]:
+        run, running = run_of(self._plan.pipeline, flow.name, self._cluster.id), self._running
+
         def take_batch(batch: DataFrame, number: int) -> None:
             try:
                 running.refuse_after_failure(flow.name)
-                run = run_of(self._pipeline, flow.name, self._cluster_id)
-                write(batch, number_of(batch, flow.name, number, self._epoch, run))
+                process(batch, number_of(batch, flow.name, number, self._epoch, run))
             except BaseException as error:
                 running.note(flow.name, error)
                 raise
@@ -229,56 +199,46 @@ class StandardEngine:
         return take_batch
 
     def _triggered(self, flow: Flow, writer: DataStreamWriter, *, until_caught_up: bool) -> DataStreamWriter:
+        """Spark starts batches at multiples of the interval: equal intervals of several flows would start together."""
         if until_caught_up:
             return writer.trigger(availableNow=True)
-        trigger = self._pipeline.trigger or Duration(0)
-        least = state_interval(flow, self._pipeline)
-        if least is not None:
+        pipeline = self._plan.pipeline
+        trigger = pipeline.trigger or Duration(0)
+        if flow.uses_state_trigger or not isinstance(self._plan.table(flow.root).made_by, Source):
             self._slow_flow_count += 1
-            trigger = max(trigger, Duration(least.milliseconds * (9 + self._slow_flow_count) // 10))
+            least = (pipeline.state_trigger or STATE_TRIGGER).milliseconds
+            trigger = max(trigger, Duration(least * (9 + self._slow_flow_count) // 10))
         return writer.trigger(processingTime=trigger.spark)
 
     def _load(self, source: Source, start: Start | None) -> DataFrame:
-        return read_source(self._session, source_at(source, start), self._pipeline, self._partitions)
+        return read_source(self._session, source_at(source, start), self._plan.pipeline, self._cluster.partitions_of)
 
-    def _load_static(self, batch: DataFrame, source: Source) -> DataFrame:
-        return read_once(batch.sparkSession, source, self._pipeline, self._partitions)
+    def _load_static(self, session: SparkSession, source: Source) -> DataFrame:
+        return read_once(session, source, self._plan.pipeline, self._cluster.partitions_of)
 
 
-def threads_for(pipeline: Pipeline) -> int:
+def writing(plan: Plan, flow: Flow, stamp: BatchNumber, written: WrittenOutputs | None) -> Write:
+    """Writes a batch to the ends of a flow; `written` keeps what a failed attempt has written."""
+
+    def write(tables: RowsByName, records: Records, rows: Counter[str]) -> None:
+        transactions = transactions_of(plan.pipeline, writes_of(plan, flow), stamp)
+        write_outputs(outputs_of(plan, flow, tables, records, stamp, transactions, rows), stamp, written)
+
+    return write
+
+
+def with_first(report: Report, violations: tuple[Violations, ...]) -> Report:
+    """Reports batches, with these violations in the first report; called from several threads."""
+    pending = [violations] if violations else []
+
+    def report_batch(batch: BatchReport) -> None:
+        with suppress(IndexError):  # another thread may have taken them
+            batch = replace(batch, violations=batch.violations + pending.pop())
+        report(batch)
+
+    return report_batch
+
+
+def threads_for(plan: Plan) -> int:
     """Threads of a local Spark: tasks are not preempted, and those of one query must not wait for another's."""
-    flows = split_flows(pipeline, build_graph(pipeline))
-    return min(MOST_THREADS, (os.cpu_count() or 1) * max(1, len(flows)))
-
-
-def stream_of(
-    session: SparkSession, pipeline: Pipeline, graph: Graph, flow: Flow, load: Callable[[Source], DataFrame]
-) -> DataFrame:
-    """The streaming part of a flow, up to its root; the root's records are parsed and checked in each batch."""
-    counts = {name: unparsed_counts(name) for name in flow.counted}
-    tables = Tables(session, pipeline, graph, load, flow.mode, counts)
-    if flow.aggregate is not None and isinstance(flow.aggregate.content, RunningAggregate):
-        return running_aggregate(tables.rows(flow.root), flow.aggregate.content)
-    if flow.files is not None and isinstance(flow.files.target, FilesTarget):
-        return shown(tables.rows(flow.root), flow.files.target.partition_by)
-    source = next((each for each in pipeline.sources if each.name == flow.root), None)
-    if source is None:
-        return tables.rows_before_expectations(flow.root)
-    return load(source) if is_topic(source) else tables.rows(flow.root)
-
-
-def states_of(pipeline: Pipeline, graph: Graph, flow: Flow) -> list[State]:
-    """The state of each step that the query of a flow computes."""
-    streaming = streaming_names(pipeline, graph)
-    return [state_of(each, streaming) for each in steps_of(pipeline, graph, flow)]
-
-
-def keeps_processing_time(pipeline: Pipeline, graph: Graph, flow: Flow) -> bool:
-    operations = [each.operation for each in steps_of(pipeline, graph, flow)]
-    return any(isinstance(each, KeyedState) and each.clock is StateClock.PROCESSING for each in operations)
-
-
-def steps_of(pipeline: Pipeline, graph: Graph, flow: Flow) -> list[Step]:
-    """The steps that the query of a flow computes."""
-    names = graph.upstream(flow.root)
-    return [each for each in pipeline.steps if each.name in names]
+    return min(MOST_THREADS, (os.cpu_count() or 1) * max(1, len(plan.flows)))

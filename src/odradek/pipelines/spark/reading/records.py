@@ -85,11 +85,6 @@ def reject_missing_fields(frame: DataFrame, schema: RecordSchema) -> DataFrame:
     return frame.withColumn(REJECTED, reason)
 
 
-def rows_of(frame: DataFrame, source: Source) -> DataFrame:
-    """The parsed records, with the columns of the source and the origin."""
-    return unfiltered_rows(frame.where(F.col(REJECTED).isNull()), source).drop(REJECTED)
-
-
 def unfiltered_rows(frame: DataFrame, source: Source) -> DataFrame:
     """The columns of `rows_of` for every record, and the reason if it was rejected."""
     schema = source.format.schema
@@ -102,8 +97,3 @@ def unfiltered_rows(frame: DataFrame, source: Source) -> DataFrame:
     ]
     columns = [F.col(f"{PARSED}.{quoted(name)}").alias(name) for name in names]
     return frame.select(*columns, *record, origin_struct(), REJECTED)
-
-
-def rejects_of(frame: DataFrame) -> DataFrame:
-    """The origin and the reason of each record that failed to parse."""
-    return frame.where(F.col(REJECTED).isNotNull()).select(origin_struct(), REJECTED)

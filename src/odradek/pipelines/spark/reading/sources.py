@@ -40,10 +40,6 @@ class Range:
     only_named: bool = False  # partitions without an offset are not read
 
 
-def is_topic(source: Source) -> bool:
-    return isinstance(source.origin, TopicOrigin)
-
-
 def read_stream(session: SparkSession, source: Source, pipeline: Pipeline, partitions: PartitionCount) -> DataFrame:
     origin = source.origin
     if isinstance(origin, TopicOrigin):

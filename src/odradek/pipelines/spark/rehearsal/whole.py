@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import FileOrigin
-from odradek.pipelines.spark.compiling import Tables
+from odradek.pipelines.definition.ddl import parse_ddl
+from odradek.pipelines.definition.model import FileOrigin, TopicOrigin
+from odradek.pipelines.spark.computing.frames import quoted, shows_records, visible_names, without_internal
+from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.functions import register_functions
-from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL, RECORD_SCHEMA
-from odradek.pipelines.spark.reading.sources import is_topic, read_once
+from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sessions.failures import PipelineError
-from odradek.pipelines.spark.sinks.batches import shown
-from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS
+from odradek.pipelines.spark.writing.stored_values import JSON_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from odradek.pipelines.definition.model import Pipeline, Source
+    from odradek.pipelines.definition.column_types import Column
+    from odradek.pipelines.definition.model import Source
+    from odradek.pipelines.planning.plan import Plan
 
 
 class NothingGiven(PipelineError):
@@ -34,49 +35,47 @@ class NothingGiven(PipelineError):
 class WholeInput:
     """Rows by the name of their source, or of the step whose rows they replace; records are dictionaries of columns."""
 
-    def __init__(self, session: SparkSession, pipeline: Pipeline, rows: Mapping[str, Sequence[Any]]) -> None:
-        self._session = session
-        self._pipeline = pipeline
-        self._rows = rows
-        self._graph = build_graph(pipeline)
-        register_functions(session, pipeline)
-        self._tables = Tables(session, pipeline, self._graph, self._load)
-        for step in pipeline.steps:
+    def __init__(self, session: SparkSession, plan: Plan, rows: Mapping[str, Sequence[Any]]) -> None:
+        self._session, self._plan, self._rows = session, plan, rows
+        register_functions(session, plan.pipeline)
+        self._tables = Tables(session, plan, self._load)
+        for step in plan.pipeline.steps:
             if step.name in rows:
-                given = self._frame(rows[step.name], self.computed_schema(step.name).toDDL())
-                self._tables.give_rows_before_expectations(step.name, given)
+                ddl = ", ".join(each.ddl for each in self.computed_columns(step.name))
+                self._tables.give_before_checks(step.name, self._frame(rows[step.name], ddl))
 
-    def computed_schema(self, step: str) -> StructType:
+    def computed_columns(self, step: str) -> tuple[Column, ...]:
         """The columns that a step computes, ignoring rows given for it."""
-        tables = Tables(self._session, self._pipeline, self._graph, self._load)
-        return without_hidden(tables.rows_before_expectations(step)).schema
+        computed = Tables(self._session, self._plan, self._load).before_checks(step)
+        return parse_ddl(without_internal(computed).schema.toDDL())
 
     def columns(self, name: str) -> list[str]:
-        return without_hidden(self._tables.rows(name)).columns
+        return without_internal(self._tables.rows(name)).columns
 
     def written_schema(self, name: str) -> StructType:
         """The columns of a sink of files."""
-        return shown(self._tables.rows(name)).schema
+        frame = self._tables.rows(name)
+        names = visible_names(frame.columns, shows_records=shows_records(frame))
+        return frame.select(*map(quoted, names)).schema
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of a step, including the record's own columns if the step has them."""
-        return as_objects(without_hidden(self._tables.rows(name)))
+        return as_objects(without_internal(self._tables.rows(name)))
 
     def _load(self, source: Source) -> DataFrame:
-        rows = self._rows.get(source.name, ())
-        if is_topic(source):
+        rows, schema = self._rows.get(source.name, ()), source.format.schema
+        if isinstance(source.origin, TopicOrigin):
             records = [tuple(row[name] for name in RECORD_SCHEMA.names) for row in rows]
             return self._session.createDataFrame(records, RECORD_DDL).coalesce(1)
-        schema = source.format.schema
-        if source.name in self._rows and schema is not None:
+        if schema is not None and source.name in self._rows:
             return self._frame(rows, schema.ddl)
         if rows:
             return self._frame(rows, self._inferred(rows))
         if isinstance(source.origin, FileOrigin) and not source.is_stream:
-            return read_once(self._session, source, self._pipeline, lambda _topic, _origin: 0)
-        if schema is not None:
-            return self._frame([], schema.ddl)
-        raise nothing_given(source)
+            return read_once(self._session, source, self._plan.pipeline, lambda _topic, _origin: 0)
+        if schema is None:
+            raise nothing_given(source)
+        return self._frame([], schema.ddl)
 
     def _frame(self, rows: Sequence[Mapping[str, Any]], ddl: str) -> DataFrame:
         texts = self._session.createDataFrame([(json.dumps(row),) for row in rows], "text STRING").coalesce(1)

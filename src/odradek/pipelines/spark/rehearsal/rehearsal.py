@@ -12,11 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import TableTarget, TopicOrigin
 from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.vocabulary import Engine, Otherwise, StateClock
-from odradek.pipelines.planning.streams import streaming_names
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.computing.counts import Violations
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from odradek.pipelines.definition.model import Pipeline, Source, Step
+    from odradek.pipelines.planning.plan import Plan
     from odradek.pipelines.spark.computing.counts import BatchReport
     from odradek.pipelines.spark.engines.running import Running
 
@@ -46,9 +46,10 @@ class Rehearsal:
     processes what was fed. `advance` moves event time and processing time.
     """
 
-    def __init__(self, session: SparkSession, pipeline: Pipeline, folder: Path) -> None:
+    def __init__(self, session: SparkSession, plan: Plan, folder: Path) -> None:
         self._session = session
-        self._pipeline = pipeline
+        self._plan = plan
+        self._pipeline = plan.pipeline
         self._folder = folder
         self._fed = 0
         self._is_behind = False
@@ -58,7 +59,7 @@ class Rehearsal:
         self._flows: set[str] = set()
         self.written: Counter[str] = Counter()  # rows by sink and view, where they are counted
         self.late_rows: Counter[str] = Counter()  # rows that watermarks declared late, by flow
-        for source in pipeline.sources:
+        for source in plan.pipeline.sources:
             source_folder(folder, source.name).mkdir(parents=True, exist_ok=True)
 
     def feed(self, given: Mapping[str, Sequence[Any]]) -> None:
@@ -90,7 +91,7 @@ class Rehearsal:
         """Runs all flows, or those that are named, until they have processed everything."""
         cluster = FolderCluster(self._folder)
         if self._pipeline.engine is Engine.BATCH:
-            self._count(self._run_batch(cluster))
+            self._count(run_batch(self._session, self._plan, cluster))
             return
         running = self._started(cluster, only)
         try:
@@ -102,15 +103,16 @@ class Rehearsal:
                 for progress in query.recentProgress:
                     self.late_rows[flow] += sum(each.numRowsDroppedByWatermark for each in progress.stateOperators)
 
-    def _run_batch(self, cluster: FolderCluster) -> BatchReport:
-        return run_batch(self._session, self._pipeline, cluster)
-
     def _started(self, cluster: FolderCluster, only: Collection[str] | None) -> Running:
-        engine = StandardEngine(self._session, self._with_clock(), cluster, self._count)
+        pipeline = self._with_clock()
+        plan = self._plan if pipeline is self._pipeline else plan_again(pipeline)
+        engine = StandardEngine(self._session, plan, cluster, self._count)
         return engine.start(until_caught_up=True, only=only)
 
     def _is_stream(self, step: str) -> bool:
-        return step in streaming_names(self._pipeline, build_graph(self._pipeline))
+        """Also of an end, which refuses the rows that it cannot store in each batch."""
+        table = self._plan.tables.get(step.lower())
+        return table is None or table.path.is_stream
 
     def advance(self, milliseconds: int, *, is_event_time_only: bool = False) -> None:
         """Moves event time and processing time, and lets windows close and timers fire."""

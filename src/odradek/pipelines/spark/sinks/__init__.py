@@ -1,1 +1,0 @@
-"""Writers of rows, one module for each kind of target."""
