@@ -120,6 +120,7 @@ class Transform:
 
 def declared(session: "SparkSession", address: str, topics: Topics, folder: Path) -> None:
     from odradek.pipelines.definition.loading import load_yaml  # noqa: PLC0415
+    from odradek.pipelines.planning.rules import plan_again  # noqa: PLC0415
     from odradek.pipelines.spark.engines.standard import StandardEngine  # noqa: PLC0415
     from odradek.pipelines.spark.writing.topics import prepare_topics  # noqa: PLC0415
 
@@ -128,7 +129,7 @@ def declared(session: "SparkSession", address: str, topics: Topics, folder: Path
     pipeline = dataclasses.replace(
         load_yaml(str(file), {}).require(), bootstrap_servers=address, checkpoints="checkpoints"
     )
-    streams = StandardEngine(session, pipeline, prepare_topics(pipeline)).start(until_caught_up=True)
+    streams = StandardEngine(session, plan_again(pipeline), prepare_topics(pipeline)).start(until_caught_up=True)
     try:
         streams.wait(lambda: False)
     finally:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import WAIT_S, Stage
@@ -48,7 +49,7 @@ def test_a_broker_that_comes_back_finds_the_stream_waiting(
     stage = Stage(spark, odradek_broker.bootstrap_servers, tmp_path)
     stage.create("in", 1)
     pipeline = stage.pipeline(DEFINITION)
-    running = StandardEngine(spark, pipeline, prepare_topics(pipeline)).start()
+    running = StandardEngine(spark, plan_again(pipeline), prepare_topics(pipeline)).start()
 
     def ids() -> set[int]:
         return {record.json["id"] for record in stage.read("out")}

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.pipelines.spark.computing.steps import StepBroken
 from odradek.pipelines.spark.query_frames import read_table
 from odradek.pipelines.spark.query_tables import table_names
 from odradek.pipelines.spark.reading.jdbc import DRIVERS
 from odradek.pipelines.spark.sessions.jars import JarsMissing, driver_jar
-from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.writing.warehouse import warehouse
 from tests.pipelines.spark.stage import Stage, renamed
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from odradek.pipelines.definition.decorators import Pipeline
-from odradek.pipelines.definition.lineage import lineage_of
 from odradek.pipelines.definition.loading import define_python
 from odradek.pipelines.definition.model import Changes, LakehouseTarget, TableTarget
 from odradek.pipelines.definition.vocabulary import Duration, LakehouseFormat, SinkMode
+from odradek.pipelines.planning.lineage import lineage_of
 from tests.pipelines.definition.definitions import SOURCE, define, reported_for
 
 DELTA = "lakehouse: {format: delta, path: lake/t"
@@ -30,7 +30,8 @@ views: {v: {from: rigs, changes: {key: id, sequence: at, history: true}}}
     assert sink.target == TableTarget("t", changes=Changes(("id",), "at", "id < 0", remember=week))
     assert sink.mode is SinkMode.APPEND
     assert view.content == Changes(("id",), "at", keeps_history=True)
-    details = {each.id: each.detail for each in lineage_of(definition.pipeline)}
+    assert definition.plan is not None
+    details = {each.id: each.detail for each in lineage_of(definition.plan)}
     assert details["sink/t"] == "table t, state of id by at"
     assert details["view/v"] == "history of id by at"
 

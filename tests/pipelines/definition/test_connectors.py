@@ -1,8 +1,7 @@
-"""Timers in the batch engine, and quotes in SQL."""
+"""Timers in the batch engine."""
 
 from __future__ import annotations
 
-from odradek.pipelines.definition.sql_text import parse_query
 from tests.pipelines.definition.definitions import define
 
 
@@ -21,8 +20,3 @@ sinks: {x: {from: s, topic: x}}
             "the timers of step 's' do not fire in the batch engine, which ends after the last row"
         ]
     assert define(text.replace("TIMEOUT", "")).problems == ()
-
-
-def test_a_doubled_quote_stands_for_one() -> None:
-    (text,) = parse_query("select 'it''s' as x from t").expressions
-    assert text.this.this == "it's"

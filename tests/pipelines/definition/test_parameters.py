@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.pipelines.definition.drawing import draw_text
-from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.loading import NO_CHOICES, Choices, load_file, load_yaml
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.secrets import hidden
 from odradek.pipelines.definition.vocabulary import Engine
-from odradek.pipelines.operating.fingerprints import Reader
+from odradek.pipelines.operating.fingerprints import fingerprints
+from odradek.pipelines.planning.lineage import lineage_of
+from odradek.pipelines.planning.rules import plan_again
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -201,9 +202,10 @@ def test_a_secret_is_read_from_its_file(tmp_path: Path) -> None:
 
 def test_a_secret_is_in_no_output(tmp_path: Path) -> None:
     found = with_secret(tmp_path).require()
-    prints = json.dumps(Reader(found, build_graph(found), {}, {}).read().as_object(), ensure_ascii=False)
+    plan = plan_again(found)
+    prints = json.dumps(fingerprints(plan, {}, {}).as_object(), ensure_ascii=False)
     assert "***" in prints
-    assert SECRET not in prints + draw_text(found)
+    assert SECRET not in prints + draw_text(found, lineage_of(plan))
     assert found.without_secrets(f"cannot connect to {found.warehouse}") == (
         "cannot connect to postgresql://user:***@host/db"
     )

@@ -16,7 +16,7 @@ from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines.running import LATE_WORKER
 from odradek.pipelines.spark.reading.record_files import written_records
 from odradek.pipelines.spark.rehearsal.local_pipeline import with_local_ends
-from odradek.pipelines.spark.rehearsal.rehearsal_planned import PlannedRehearsal
+from odradek.pipelines.spark.rehearsal.rehearsal import Rehearsal
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from tests.pipelines.generated.definitions import LABELS, PROCESSORS
 from tests.pipelines.generated.oracle import Outcome
@@ -68,7 +68,7 @@ class Run:
     def __init__(self, spark: SparkSession, case: Case, folder: Path, engine: str) -> None:
         self._case, self._folder = case, folder
         self._plan = plan_again(replace(with_local_ends(self._pipeline(engine), folder), spark={}))
-        self._rehearsal = PlannedRehearsal(spark, self._plan, folder)
+        self._rehearsal = Rehearsal(spark, self._plan, folder)
 
     def _pipeline(self, engine: str) -> Pipeline:
         (self._folder / "processors.py").write_text(PROCESSORS)

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.engines import realtime_planned
-from odradek.pipelines.spark.engines.realtime_planned import RealtimeEngine
+from odradek.pipelines.spark.engines import realtime
+from odradek.pipelines.spark.engines.realtime import RealtimeEngine
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.generated.drawing import case_of
 from tests.pipelines.generated.oracle import Outcome
@@ -44,7 +44,7 @@ def test_the_realtime_engine_gives_what_a_batch_gives(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(realtime_planned, "CHECKPOINT_EVERY", LEAST_BATCH)  # violations are reported with checkpoints
+    monkeypatch.setattr(realtime, "CHECKPOINT_EVERY", LEAST_BATCH)  # violations are reported with checkpoints
     for seed in range(CASES):
         case = case_of(seed, is_realtime=True)
         # All are in one partition, so that few tasks run at once.

@@ -16,8 +16,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.continuing import continuing
-from odradek.pipelines.spark.launching import RunCallbacks, run_of_way
+from odradek.pipelines.spark.launching import Run, RunCallbacks
 from odradek.pipelines.spark.writing.databases import reading
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.leashed import Leashed
@@ -121,15 +122,15 @@ class Scene:
         """Runs the pipeline until it has caught up, like the command, in the existing Spark session."""
         pipeline = self._pipeline()
         cluster = prepare_topics(pipeline)
-        run = run_of_way(pipeline, cluster)
-        with continuing(pipeline, cluster, lambda _text: None, plan=run.plan) as starts:
+        run = Run(pipeline, cluster, plan_again(pipeline))
+        with continuing(run.plan, cluster, lambda _text: None) as starts:
             callbacks = RunCallbacks(lambda _text: None, lambda _report: None)
             caught_up(run.start(spark, starts, callbacks, until_caught_up=True))
 
     def recompute(self, spark: SparkSession, database: str) -> None:
         """Runs the same definition as a batch, into another database."""
         other = dataclasses.replace(self._pipeline(), warehouse=f"sqlite:///{self.folder}/{database}")
-        run_of_way(other, prepare_topics(other)).once(spark, None)
+        Run(other, prepare_topics(other), plan_again(other)).once(spark, None)
 
     def _pipeline(self) -> Pipeline:
         found = load_yaml(str(self.folder / "pipeline.yml"), os.environ).pipeline

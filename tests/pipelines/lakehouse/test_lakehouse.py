@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.pipelines.definition.model import LakehouseTarget
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.writing.lakehouse import table_of
 from odradek.pipelines.spark.writing.topics import Cluster
@@ -48,7 +49,7 @@ def test_a_pipeline_writes_each_batch_once(
     def run(rows: list[dict[str, Any]], name: str) -> None:
         (tmp_path / "in").mkdir(exist_ok=True)
         (tmp_path / "in" / f"{name}.json").write_text("\n".join(map(json.dumps, rows)))
-        catch_up(StandardEngine(lake, pipeline, cluster))
+        catch_up(StandardEngine(lake, plan_again(pipeline), cluster))
 
     run([{"id": 1, "region": "n", "lsn": 1, "value": 1}, {"id": 2, "region": "s", "lsn": 2, "value": 2}], "a")
     commits = list((tmp_path / "checkpoints").glob("*/commits/[0-9]*"))

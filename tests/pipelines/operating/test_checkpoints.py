@@ -133,9 +133,9 @@ def test_notes_about_a_shared_folder_are_kept_there(tmp_path: Path, monkeypatch:
     pipeline = Pipeline("p", checkpoints="hdfs://host/checkpoints")
     found = Fingerprints("standard", {"rigs": Fingerprint({"source rigs": "topics rigs"})}, {"sink a": "rigs"})
     kept = Checkpoints(pipeline, LocalFiles(tmp_path / "shared"))
-    assert kept.definition() is None
+    assert kept.recorded() is None
     kept.store_definition(found)
-    assert kept.definition() == found
+    assert kept.recorded() == found.as_object()
     assert kept.begun() == set()
     (tmp_path / "shared" / "rigs" / "offsets").mkdir(parents=True)
     assert kept.begun() == {"rigs"}

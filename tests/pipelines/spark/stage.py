@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
-from odradek.pipelines.definition.loading import Way, load_yaml, way
+from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.engines import batch_planned, standard_planned
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.writing.topics import prepare_topics
@@ -125,18 +124,12 @@ class Stage:
         """Runs on the standard engine until all existing records are processed."""
         reports: list[BatchReport] = []
         cluster = prepare_topics(pipeline)
-        if way(os.environ) is Way.NEW:
-            plan = plan_again(pipeline)
-            catch_up(standard_planned.StandardEngine(self.spark, plan, cluster, reports.append, starts), wait_s)
-        else:
-            catch_up(StandardEngine(self.spark, pipeline, cluster, reports.append, starts), wait_s)
+        catch_up(StandardEngine(self.spark, plan_again(pipeline), cluster, reports.append, starts), wait_s)
         return reports
 
     def run_once(self, pipeline: Pipeline) -> BatchReport:
         """Runs on the batch engine."""
-        if way(os.environ) is Way.NEW:
-            return batch_planned.run_batch(self.spark, plan_again(pipeline), prepare_topics(pipeline))
-        return run_batch(self.spark, pipeline, prepare_topics(pipeline))
+        return run_batch(self.spark, plan_again(pipeline), prepare_topics(pipeline))
 
 
 def await_partitions(bootstrap_servers: str, topic: str, partitions: int) -> None:
@@ -145,7 +138,7 @@ def await_partitions(bootstrap_servers: str, topic: str, partitions: int) -> Non
         await_topic(connection, topic, partitions)
 
 
-def catch_up(engine: StandardEngine | standard_planned.StandardEngine, wait_s: float = WAIT_S) -> None:
+def catch_up(engine: StandardEngine, wait_s: float = WAIT_S) -> None:
     caught_up(engine.start(until_caught_up=True), wait_s)
 
 

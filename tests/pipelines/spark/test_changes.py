@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sqlalchemy as sa
 
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.continuing import CheckpointRefused, continuing
 from odradek.pipelines.spark.rebuilding import Rebuilding, RebuildRefused, rebuild_views
 from odradek.pipelines.spark.writing.table_swaps import changing
@@ -14,7 +15,7 @@ from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.model import Pipeline, Sink, View
+    from odradek.pipelines.definition.model import Pipeline
     from tests.pipelines.spark.stage import Stage
 
 pytestmark = pytest.mark.spark
@@ -62,7 +63,7 @@ def envelope(change: tuple[str, int, str | None, int]) -> dict[str, Any]:
 
 
 def run(stage: Stage, pipeline: Pipeline) -> None:
-    with continuing(pipeline, prepare_topics(pipeline), lambda _text: None) as starts:
+    with continuing(plan_again(pipeline), prepare_topics(pipeline), lambda _text: None) as starts:
         stage.run(pipeline, starts=starts)
 
 
@@ -92,9 +93,9 @@ def test_changes_of_debezium_are_a_table_and_its_history(stage: Stage) -> None:
     query(stage, "delete from customer_history where id = 2 returning 1")
     query(stage, "delete from odradek_deletions_customers returning 1")
     cluster = prepare_topics(pipeline)
-    rebuilding = Rebuilding(stage.spark, pipeline, cluster, lambda _text: None)
-    ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
-    assert [rebuilding.rebuild(each) for each in ends] == [1, 7]
+    plan = plan_again(pipeline)
+    rebuilding = Rebuilding(stage.spark, plan, cluster, lambda _text: None)
+    assert {each.name: rebuilding.rebuild(each) for each in plan.ends} == {"customers": 1, "customer_history": 7}
     assert contents(stage) == (CURRENT, HISTORY)
     stage.produce("in", [envelope(("u", 2, "too late", 14))])
     run(stage, pipeline)
@@ -105,11 +106,12 @@ def test_changes_of_debezium_are_a_table_and_its_history(stage: Stage) -> None:
     )
     with (
         pytest.raises(CheckpointRefused, match="changes of sink customers: current rows by id"),
-        continuing(other, cluster, lambda _text: None),
+        continuing(plan_again(other), cluster, lambda _text: None),
     ):
         pass
-    Rebuilding(stage.spark, other, cluster, lambda _text: None).rebuild(other.sinks[0])
-    with continuing(other, cluster, lambda _text: None):
+    changed = plan_again(other)
+    Rebuilding(stage.spark, changed, cluster, lambda _text: None).rebuild(changed.ends[0])
+    with continuing(plan_again(other), cluster, lambda _text: None):
         assert query(stage, "select count(*) from customers where is_current") == [(3,)]
 
 

@@ -12,7 +12,9 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.operating.checkpoints import Checkpoints
-from odradek.pipelines.spark.continuing import CheckpointRefused, accept, fingerprints_of
+from odradek.pipelines.operating.fingerprints import fingerprints
+from odradek.pipelines.planning.rules import plan_again
+from odradek.pipelines.spark.continuing import CheckpointRefused, accept, clusters_of
 from odradek.pipelines.spark.engines.progress import TopicEnds
 from odradek.pipelines.spark.writing.topics import Cluster
 from odradek.testing import RunningBroker
@@ -60,7 +62,8 @@ def define(folder: Path, servers: tuple[str, str], name: str = "p") -> Pipeline:
 def test_a_source_with_brokers_of_its_own_is_of_their_cluster(tmp_path: Path, servers: tuple[str, str]) -> None:
     cluster, other = Cluster(servers[0], {}), Cluster(servers[1], {})
     assert cluster.id != other.id
-    found = fingerprints_of(define(tmp_path, servers), cluster)
+    pipeline = define(tmp_path, servers)
+    found = fingerprints(plan_again(pipeline), {}, clusters_of(pipeline, cluster))
     assert found.flows["near"].facts == {"source near": f"topics near of cluster {cluster.id}"}
     assert found.flows["far"].facts == {"source far": f"topics far of cluster {other.id}"}
 
@@ -69,14 +72,14 @@ def test_the_checkpoint_of_another_pipeline_is_refused(tmp_path: Path, servers: 
     cluster = Cluster(servers[0], {})
     first, second = define(tmp_path, servers), define(tmp_path, servers, "q")
     kept = Checkpoints(first)
-    accept(first, kept, cluster, quiet)
-    accept(second, kept, cluster, quiet)  # no flow has started, so another pipeline may use the folder
+    accept(plan_again(first), kept, cluster, quiet)
+    accept(plan_again(second), kept, cluster, quiet)  # no flow has started, so another pipeline may use the folder
     offsets = kept.flow_folder("near") / "offsets"
     offsets.mkdir(parents=True)
     (offsets / "0").write_text("v1\n{}\n")
     with pytest.raises(CheckpointRefused, match="belongs to pipeline q, not to p: use a separate folder for each"):
-        accept(first, kept, cluster, quiet)
-    accept(second, kept, cluster, quiet)
+        accept(plan_again(first), kept, cluster, quiet)
+    accept(plan_again(second), kept, cluster, quiet)
 
 
 def test_the_ends_of_topics_are_asked_where_they_are(tmp_path: Path, servers: tuple[str, str]) -> None:
@@ -103,13 +106,13 @@ def test_brokers_that_do_not_answer_are_left_out(
 def test_a_checkpoint_of_another_version_is_refused(tmp_path: Path, servers: tuple[str, str]) -> None:
     cluster, pipeline = Cluster(servers[0], {}), define(tmp_path, servers)
     kept = Checkpoints(pipeline)
-    accept(pipeline, kept, cluster, quiet)
+    accept(plan_again(pipeline), kept, cluster, quiet)
     stored = json.loads(kept.files.read("definition.json") or "")
     kept.files.replace("definition.json", json.dumps({**stored, "version": 2}))
-    accept(pipeline, kept, cluster, quiet)  # no flow has begun
+    accept(plan_again(pipeline), kept, cluster, quiet)  # no flow has begun
     kept.files.replace("definition.json", json.dumps({**stored, "version": 2}))
     offsets = kept.flow_folder("near") / "offsets"
     offsets.mkdir(parents=True)
     (offsets / "0").write_text("v1\n{}\n")
     with pytest.raises(CheckpointRefused, match=r"is of another version of Odradek.*odradek pipeline reset"):
-        accept(pipeline, kept, cluster, quiet)
+        accept(plan_again(pipeline), kept, cluster, quiet)

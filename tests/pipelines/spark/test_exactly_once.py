@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 
-from odradek.pipelines.spark import fan_out
-from odradek.pipelines.spark.engines import standard_planned
+from odradek.pipelines.spark.engines import standard
 from odradek.pipelines.spark.engines.running import PipelineFailed
-from odradek.pipelines.spark.one_pass import batches
 from odradek.pipelines.spark.writing.outputs import write_outputs
 from tests.pipelines.committed import committed_records
 
@@ -110,7 +108,7 @@ def fail_before(monkeypatch: pytest.MonkeyPatch, kind: str, number: int) -> None
 
         return dataclasses.replace(output, write=write_or_fail)
 
-    for module in (fan_out, batches, standard_planned):
+    for module in (standard,):
         monkeypatch.setattr(module, "write_outputs", write)
 
 

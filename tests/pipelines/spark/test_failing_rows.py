@@ -7,18 +7,16 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.checkpoints import Checkpoints
-from odradek.pipelines.planning import failing_steps
-from odradek.pipelines.planning.flows import split_flows
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines.running import FlowStopped, PipelineFailed, Running
-from odradek.pipelines.spark.expectations import ExpectationFailed
-from odradek.pipelines.spark.sessions.failures import healing_of
+from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.sessions.failures import PipelineError, healing_of
+from odradek.pipelines.spark.writing.topics import prepare_topics
+from tests.pipelines.spark.stage import caught_up
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.planning.flow import Flow
     from tests.pipelines.spark.stage import Stage
 
 HEAD = """
@@ -68,34 +66,23 @@ def definition(readers: str) -> str:
     "readers", [pytest.param(text, marks=[pytest.mark.soak] * (name in LIKE_OTHERS)) for name, text in READERS.items()],
     ids=READERS,
 )  # fmt: skip
-def test_a_flow_that_reads_the_step_does_not_pass_the_row(
-    stage: Stage, readers: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_flow_that_reads_the_step_does_not_pass_the_row(stage: Stage, readers: str) -> None:
     stage.create("in")
     stage.produce("in", [{"id": 101, "v": 1}])
     pipeline = stage.pipeline(definition(readers))
     stage.run(pipeline)
     before = {each.flow: each.finished for each in Checkpoints(pipeline).flows()}
     stage.produce("in", [{"id": 1, "v": 0}, {"id": 102, "v": 5}])
-    graph = build_graph(pipeline)
-    reading = [flow for flow in split_flows(pipeline, graph) if failing(pipeline, flow)]
-    assert reading
-    for flow in reading:  # one at a time, so that none is stopped by the failure of another
-        monkeypatch.setattr("odradek.pipelines.spark.engines.standard.split_flows", lambda *_all, flow=flow: [flow])
+    engine = StandardEngine(stage.spark, plan_again(pipeline), prepare_topics(pipeline))
+    for flow in before:  # one at a time, so that none is stopped by the failure of another
         with pytest.raises(PipelineFailed, match=r"positive', which stops the pipeline") as failed:
-            stage.run(pipeline)
+            caught_up(engine.start(until_caught_up=True, only=[flow]))
         assert healing_of(failed.value) is Healing.NEVER
-    after = {each.flow: each.finished for each in Checkpoints(pipeline).flows()}
-    assert [after[flow.name] for flow in reading] == [before[flow.name] for flow in reading]
-
-
-def failing(pipeline: Pipeline, flow: Flow) -> bool:
-    graph = build_graph(pipeline)
-    return bool(failing_steps.in_query(pipeline, graph, flow) or failing_steps.in_batch(pipeline, graph, flow))
+    assert {each.flow: each.finished for each in Checkpoints(pipeline).flows()} == before
 
 
 @pytest.mark.spark
-def test_a_step_of_static_rows_fails_the_batch_that_reads_it(stage: Stage) -> None:
+def test_a_step_of_static_rows_fails_the_run_that_reads_it(stage: Stage) -> None:
     (stage.folder / "pumps.csv").write_text("1,ok\n2,\n")
     stage.create("in")
     stage.produce("in", [{"id": 1}])
@@ -108,7 +95,7 @@ def test_a_step_of_static_rows_fails_the_batch_that_reads_it(stage: Stage) -> No
           joined: {from: rows, join: {table: named, on: id}}
         sinks: {out: {from: joined, topic: "@out"}}
     """)
-    with pytest.raises(PipelineFailed, match=r"named', which stops the pipeline"):
+    with pytest.raises(PipelineError, match=r"named', which stops the pipeline"):
         stage.run(pipeline)
     assert stage.read("out") == []
 
@@ -116,7 +103,7 @@ def test_a_step_of_static_rows_fails_the_batch_that_reads_it(stage: Stage) -> No
 def test_a_flow_writes_nothing_after_the_failure_of_another() -> None:
     made = Running(MagicMock())
     made.refuse_after_failure("one")
-    made.note("one", ExpectationFailed("no"))
+    made.note("one", PipelineError("no"))
     made.refuse_after_failure("one")
     with pytest.raises(FlowStopped, match="flow one failed; the batch is not written") as stopped:
         made.refuse_after_failure("other")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.key_values import has_floats, with_one_zero
+from odradek.pipelines.spark.computing.keyed_rows import has_floats, with_one_zero
 from tests.pipelines.spark.file_batches import give_files
 
 if TYPE_CHECKING:

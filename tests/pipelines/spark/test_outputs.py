@@ -12,18 +12,13 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from odradek.pipelines.definition.model import Pipeline, PythonTarget, Sink, TableTarget
+from odradek.pipelines.definition.model import Pipeline, PythonTarget, TableTarget
 from odradek.pipelines.definition.references import PythonReference
 from odradek.pipelines.operating.small_files import LocalFiles
-from odradek.pipelines.planning.flow import Flow
-from odradek.pipelines.planning.plan import End, Plan
-from odradek.pipelines.planning.plan import Flow as PlannedFlow
+from odradek.pipelines.planning.plan import End, Flow, Plan
 from odradek.pipelines.spark.engines.running import PipelineFailed
-from odradek.pipelines.spark.sinks import batches
-from odradek.pipelines.spark.sinks.outputs import outputs_of
-from odradek.pipelines.spark.writing import batches as planned_batches
-from odradek.pipelines.spark.writing.outputs import FILE, Output, WrittenOutputs, write_outputs
-from odradek.pipelines.spark.writing.outputs import outputs_of as planned_outputs_of
+from odradek.pipelines.spark.writing import batches
+from odradek.pipelines.spark.writing.outputs import FILE, Output, WrittenOutputs, outputs_of, write_outputs
 from odradek.pipelines.spark.writing.warehouse import BatchNumber
 from tests.pipelines.spark.stage import renamed
 
@@ -84,29 +79,17 @@ def test_a_file_that_was_not_written_completely_is_ignored(tmp_path: Path) -> No
 def test_a_function_gets_the_checkpoint_with_the_number_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """A function that skips the batches that it has stored must not skip those after a reset."""
     seen: list[BatchId] = []
-    monkeypatch.setattr(batches, "without_hidden", lambda frame: frame)
+    monkeypatch.setattr(batches, "without_internal", lambda frame: frame)
     monkeypatch.setattr(batches, "load_reference", lambda *_: lambda _frame, batch: seen.append(batch))
-    sink = Sink("s", "rows", PythonTarget(PythonReference("m", "f")))
-    flow = Flow("rows", "rows", sinks=(sink,))
-    for query in ("before the reset", "after it"):
-        outputs = outputs_of(Pipeline("p"), flow, MagicMock(), [], BatchNumber(query, 7), None, Counter())
-        write_outputs(outputs, None, None)
-    assert seen == [7, 7]
-    assert [each.checkpoint for each in seen] == ["before the reset", "after it"]
-    assert [each.checkpoint for each in pickle.loads(pickle.dumps(seen))] == ["before the reset", "after it"]
-
-
-def test_a_function_of_a_plan_gets_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[BatchId] = []
-    monkeypatch.setattr(planned_batches, "without_internal", lambda frame: frame)
-    monkeypatch.setattr(planned_batches, "load_reference", lambda *_: lambda _frame, batch: seen.append(batch))
     ends = (End("t", "rows", TableTarget("t")), End("s", "rows", PythonTarget(PythonReference("m", "f"))))
-    plan, flow = Plan(Pipeline("p"), {}, ends), PlannedFlow("rows", "rows", ends=ends)
+    plan, flow = Plan(Pipeline("p"), {}, ends), Flow("rows", "rows", ends=ends)
     for query in ("before the reset", "after it"):
-        stored, function = planned_outputs_of(plan, flow, MagicMock(), [], BatchNumber(query, 7), None, Counter())
+        stored, function = outputs_of(plan, flow, MagicMock(), [], BatchNumber(query, 7), None, Counter())
         assert (stored.name, stored.is_repeating, function.is_repeating) == ("tables", False, True)
         function.write()
-    assert [(int(each), each.checkpoint) for each in seen] == [(7, "before the reset"), (7, "after it")]
+    expected = [(7, "before the reset"), (7, "after it")]
+    assert [(int(each), each.checkpoint) for each in seen] == expected
+    assert [(int(each), each.checkpoint) for each in pickle.loads(pickle.dumps(seen))] == expected
 
 
 FUNCTIONS = """

@@ -8,6 +8,8 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.operating.checkpoints import Checkpoints, checkpoint_uri
+from odradek.pipelines.planning.rules import plan_again
+from odradek.pipelines.spark.computing.optimizing import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.engines.realtime import AT_ONCE
 from odradek.pipelines.spark.engines.settings import (
     CHECKSUMS,
@@ -17,7 +19,6 @@ from odradek.pipelines.spark.engines.settings import (
     query_settings,
 )
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.sessions.private_names import NAMES
 from odradek.pipelines.spark.writing.kafka_records import Producer, producer_options
 from odradek.pipelines.spark.writing.topics import prepare_topics
@@ -79,7 +80,7 @@ def test_only_planned_queries_leave_rules_out(stage: Stage, clock: str | None) -
     stage.create("in")
     stage.produce("in", [{"id": 1, "pressure": 100.5}, {"id": 2}])
     pipeline = stage.pipeline(DEFINITION.replace("SEEN", clock or "id + 1"))
-    running = StandardEngine(stage.spark, pipeline, prepare_topics(pipeline)).start(until_caught_up=True)
+    running = StandardEngine(stage.spark, plan_again(pipeline), prepare_topics(pipeline)).start(until_caught_up=True)
     try:
         query = running.queries["readings"]
         settings = query._jsq.streamingQuery().sparkSessionForStream().conf()

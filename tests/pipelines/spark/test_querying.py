@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.pipelines.definition.model import Pipeline
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark import previewing, querying
-from odradek.pipelines.spark.following import following, raise_failure
-from odradek.pipelines.spark.previewing import checked_name, rows_of, with_recent_start
+from odradek.pipelines.spark.previewing import checked_name, following, rows_of, with_recent_start
 from odradek.pipelines.spark.query_frames import answer_of, ask
 from odradek.pipelines.spark.query_tables import Catalog, NoSuchTable, QueryContext
 from odradek.pipelines.spark.sessions import session as sessions
@@ -142,7 +142,7 @@ def test_a_step_is_previewed_from_the_last_records(stage: Stage) -> None:
     stage.produce("in", [{"id": number, "at": "2026-01-01T12:00:00Z"} for number in range(10)])
     pipeline = stage.pipeline(DEFINITION)
     cluster = check_topics(pipeline)
-    recent = with_recent_start(pipeline, "late", cluster, 3)
+    recent = with_recent_start(plan_again(pipeline), "late", cluster, 3)
     rows = list(answer_of(rows_of(stage.spark, recent, "late", cluster)).rows)
     assert sorted(row["id"] for row in rows) == [7, 8, 9]
     assert stage.topic("out") not in Cluster(stage.bootstrap_servers, {}).partitions
@@ -170,7 +170,7 @@ def test_rows_of_a_step_are_followed(stage: Stage) -> None:
     stage.produce("in", [{"id": number} for number in range(4)])
     pipeline = stage.pipeline(FOLLOWED)
     cluster = check_topics(pipeline)
-    recent = with_recent_start(pipeline, "groups", cluster, 3)
+    recent = with_recent_start(plan_again(pipeline), "groups", cluster, 3)
     shown: queue.Queue[dict[str, Any]] = queue.Queue()
 
     def show(answer: Answer) -> None:
@@ -183,7 +183,7 @@ def test_rows_of_a_step_are_followed(stage: Stage) -> None:
         stage.produce("in", [{"id": 6}])
         assert shown.get(timeout=WAIT_S) == {"odd": 0, "n": 2}
     assert not query.isActive
-    raise_failure(query)
+    assert query.exception() is None
     assert stage.topic("out") not in Cluster(stage.bootstrap_servers, {}).partitions
     with (
         pytest.raises(PipelineError, match="'names' reads no stream"),

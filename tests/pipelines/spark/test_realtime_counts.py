@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines import realtime
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine
 from odradek.pipelines.spark.writing.topics import prepare_topics
@@ -31,7 +32,7 @@ def reports_of(stage: Stage, definition: str, rows: int) -> list[BatchReport]:
     """The reports of a run until its batches have read this number of records."""
     pipeline = renamed(stage.pipeline(definition), engine=Engine.REALTIME)
     reports: list[BatchReport] = []
-    running = RealtimeEngine(stage.spark, pipeline, prepare_topics(pipeline), reports.append).start()
+    running = RealtimeEngine(stage.spark, plan_again(pipeline), prepare_topics(pipeline), reports.append).start()
     try:
         give_up_at = time.monotonic() + WAIT_S
         running.wait(lambda: sum(each.rows or 0 for each in reports) >= rows or time.monotonic() > give_up_at)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import fastavro
 import pytest
 
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import WAIT_S, Stage
@@ -215,7 +216,7 @@ sinks: {out: {from: silent, topic: "@out", key: pump}}
 """
     )
     stage.produce("in", [reading(1, 1, 0, 1), reading(2, 1, 1, 1), reading(3, 2, 1, 1)])
-    running = StandardEngine(stage.spark, pipeline, prepare_topics(pipeline)).start()
+    running = StandardEngine(stage.spark, plan_again(pipeline), prepare_topics(pipeline)).start()
     try:
 
         def is_reported() -> bool:

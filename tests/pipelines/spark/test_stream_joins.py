@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines.settings import COUNTED_ROWS
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.sessions.failures import PipelineError
@@ -173,7 +174,7 @@ def test_the_state_of_a_join_is_bounded(stage: Stage, is_counted: bool) -> None:
     text = f"steps: {{s: {{from: shown, join: {{stream: clicked, on: [id], within: {WITHIN_S} s}}}}}}\n"
     spark = f"spark: {{{COUNTED_ROWS}: true}}\n" if is_counted else ""
     pipeline = stage.pipeline(SOURCES + text + "sinks: {o: {from: s, table: o}}\n" + spark)
-    running = StandardEngine(stage.spark, pipeline, prepare_topics(pipeline)).start(until_caught_up=True)
+    running = StandardEngine(stage.spark, plan_again(pipeline), prepare_topics(pipeline)).start(until_caught_up=True)
     try:
         query = running.queries["s"]
         assert query.awaitTermination(int(WAIT_S))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
@@ -11,15 +12,31 @@ from odradek.pipelines.definition.ddl import parse_ddl
 from odradek.pipelines.sql.blocks import Part, blocks_of
 from odradek.pipelines.sql.columns import Columns
 from odradek.pipelines.sql.query import Query
-from tests.pipelines.analysis.corpus import TABLES, hand_written
-from tests.pipelines.equivalence.definitions import definition_of
-from tests.pipelines.equivalence.drawing import case_of
+from tests.pipelines.generated.drawing import case_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+QUERIES = Path(__file__).with_name("queries.sql")
 SEEDS = range(20)
+TABLES = {
+    "orders": (
+        "id BIGINT, customer STRING, amount DOUBLE, price DECIMAL(12,3), quantity INT, at TIMESTAMP, day DATE, "
+        "is_paid BOOLEAN, tags ARRAY<STRING>, lines ARRAY<STRUCT<sku: STRING, count: INT>>, "
+        "address STRUCT<city: STRING, zip: INT, geo: STRUCT<lat: DOUBLE, lon: DOUBLE>>, "
+        "attributes MAP<STRING, STRING>, payload BINARY, weight FLOAT, small SMALLINT"
+    ),
+    "customers": (
+        "id BIGINT, name STRING, since DATE, score FLOAT, address STRUCT<city: STRING, zip: INT>, tags ARRAY<INT>"
+    ),
+    "rates": "currency STRING, rate DOUBLE, at TIMESTAMP",
+}
 UNREADABLE = (" intersect ", " except select", "with t(a, b)")
+
+
+def hand_written() -> list[str]:
+    """A query in each line."""
+    return QUERIES.read_text(encoding="utf-8").splitlines()
 
 
 def columns_of(table: str) -> Columns | None:
@@ -42,7 +59,7 @@ def queries() -> tuple[str, ...]:
 
 def drawn() -> Iterator[str]:
     for seed in SEEDS:
-        definition = yaml.safe_load(definition_of(case_of(seed)))
+        definition = yaml.safe_load(case_of(seed).text)
         yield from (step["sql"] for step in definition.get("steps", {}).values() if "sql" in step)
 
 

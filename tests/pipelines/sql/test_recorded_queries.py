@@ -7,8 +7,7 @@ import pytest
 from odradek.pipelines.sql.blocks import blocks_of
 from odradek.pipelines.sql.query import Query
 from odradek.pipelines.sql.text import SqlError
-from tests.pipelines.analysis.corpus import hand_written
-from tests.pipelines.sql.corpus import columns_of
+from tests.pipelines.sql.corpus import columns_of, hand_written
 
 NOT_READ = {
     "select id from orders intersect select name from customers": "INTERSECT",

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.definition.loading import Way
 from odradek.pipelines.definition.places import ProblemList
 from odradek.pipelines.trial.parsing import read_case_file
 from odradek.pipelines.trial.running import run_file
@@ -144,12 +143,11 @@ cases:
         pytest.param("one batch closes its windows", WINDOWS_AND_TIMERS, CASE_OF_BOTH, marks=pytest.mark.soak),
     ],
 )
-@pytest.mark.parametrize("way", [Way.OLD, pytest.param(Way.NEW, marks=pytest.mark.soak)])
-def test_a_case_passes(spark: SparkSession, tmp_path: Path, name: str, definition: str, cases: str, way: Way) -> None:
+def test_a_case_passes(spark: SparkSession, tmp_path: Path, name: str, definition: str, cases: str) -> None:
     (tmp_path / "p.yml").write_text(definition)
     (tmp_path / "own.py").write_text(OWN)
     (tmp_path / "p.test.yml").write_text(cases)
-    file = read_case_file(str(tmp_path / "p.test.yml"), {"ODRADEK_PIPELINES": way})
+    file = read_case_file(str(tmp_path / "p.test.yml"), {})
     (result,) = run_file(spark, file, only=name)
     assert result.differences == ()
 

@@ -45,7 +45,7 @@ def test_they_are_found_by_definition_by_folder_and_by_name(tmp_path: Path) -> N
     assert find_files([str(tmp_path / "p.yml")]) == [here]
     assert find_files([here, here]) == [here]
     assert sorted(find_files([str(tmp_path)])) == sorted([here, there])
-    assert read_case_file(here, {}).pipeline.name == "p"
+    assert read_case_file(here, {}).plan.pipeline.name == "p"
     with pytest.raises(ProblemList, match="write one: "):
         find_files([str(tmp_path / "other.yml")])
 
@@ -125,7 +125,7 @@ cases:
     expect: {sinks: {out: []}}
 """)
     read = read_case_file(str(tmp_path / "p.test.yml"), {})
-    source = read.pipeline.sources[0]
+    source = read.plan.pipeline.sources[0]
     assert isinstance(source.origin, TopicOrigin)
     records = records_of(read.cases[0].batches[0].rows["readings"], source, source.origin, Problems())
     assert records[0] == GivenRecord(None, b'{"id": 1}', "in", 0, 0, WRITTEN_AT, ())

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.definition.loading import Way
 from odradek.pipelines.trial.parsing import read_case_file
 from odradek.pipelines.trial.running import Result, compare_errors, run_file
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-WAYS = [Way.OLD, pytest.param(Way.NEW, marks=pytest.mark.soak)]
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "rigs"
 DEFINITION = """
 pipeline: p
@@ -135,8 +133,8 @@ cases:
 """
 
 
-@pytest.fixture(scope="module", params=WAYS)
-def files(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> list[CaseFile]:
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[CaseFile]:
     found = []
     for definition, cases in ((DEFINITION, CASES), (SMALL, SMALL_CASES), (WITHOUT_SCHEMA, CASES_WITHOUT_SCHEMA)):
         folder = tmp_path_factory.mktemp("trial")
@@ -144,7 +142,7 @@ def files(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
         (folder / "pumps.csv").write_text("pump,name\n1,one\n")
         (folder / "own_steps.py").write_text(OWN_STEPS)
         (folder / "p.test.yml").write_text(cases)
-        found.append(read_case_file(str(folder / "p.test.yml"), {"ODRADEK_PIPELINES": request.param}))
+        found.append(read_case_file(str(folder / "p.test.yml"), {}))
     return found
 
 
@@ -188,9 +186,8 @@ def test_an_error_that_the_case_does_not_expect_is_reported(files: list[CaseFile
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("way", Way)
-def test_the_rigs_pass_their_tests(spark: SparkSession, way: Way) -> None:
-    file = read_case_file(str(EXAMPLE / "pipeline.test.yml"), {"ODRADEK_PIPELINES": way})
+def test_the_rigs_pass_their_tests(spark: SparkSession) -> None:
+    file = read_case_file(str(EXAMPLE / "pipeline.test.yml"), {})
     results = list(run_file(spark, file))
     assert {each.case.name: each.differences for each in results} == {case.name: () for case in file.cases}
 

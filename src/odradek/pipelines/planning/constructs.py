@@ -5,6 +5,7 @@ The rules refuse what has not what it needs; the generator of definitions draws 
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -114,6 +115,12 @@ OTHERS = {
 
 def needs_of(construct: Construct) -> Needs:
     return NEEDS.get(construct, NOTHING)
+
+
+def constructs_of(plan: Plan) -> Counter[Construct]:
+    """How often a plan has each construct."""
+    found = Counter(each for table in plan.tables.values() for each in of_table(plan, table))
+    return found + Counter(each for end in plan.ends for each in of_end(plan, end))
 
 
 def of_table(plan: Plan, table: Table) -> list[Construct]:

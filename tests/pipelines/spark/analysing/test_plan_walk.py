@@ -13,7 +13,6 @@ from odradek.pipelines.spark.analysing.plan_walk import (
     PlanUnreadable,
     implicit_casts,
     random_part,
-    reads_clock,
     stateful_operator,
 )
 from odradek.pipelines.spark.sessions.private_names import ANALYSING, NAMES
@@ -110,11 +109,6 @@ def test_samples_are_random_and_functions_of_users_are_theirs(stream: DataFrame)
     assert random_part(stream.sample(0.5)) == "sample()"
     own = F.udf(lambda value: value, "bigint").asNondeterministic()
     assert random_part(stream.select(own("id"))) is None
-
-
-def test_the_clock_is_found(stream: DataFrame) -> None:
-    assert reads_clock(stream.selectExpr("now() as at"))
-    assert not reads_clock(stream)
 
 
 WALKED = ["frame", "session", "jvm", "execution", "analyzed", "node", "children", "expressions", "contains"]

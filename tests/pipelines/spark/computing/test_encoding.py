@@ -1,4 +1,4 @@
-"""Records and dead letters have the bytes that the other way of computing them writes."""
+"""Records and dead letters of rows, each made of one record or as an array of them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.model import Pipeline, Sink, TopicTarget
+from odradek.pipelines.definition.model import Pipeline, TopicTarget
 from odradek.pipelines.definition.references import NamedExpression
 from odradek.pipelines.definition.vocabulary import Encoding
-from odradek.pipelines.spark import dead_letters
 from odradek.pipelines.spark.computing.encoding import Encoded, dead_letter, topic_record
 from odradek.pipelines.spark.computing.frames import ORIGIN, REJECTED
 from odradek.pipelines.spark.computing.rows import Frame, Rows
-from odradek.pipelines.spark.sinks import topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,26 +62,52 @@ def records_of(frame: Frame, encoded: Encoded) -> list[Any]:
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 @pytest.mark.parametrize("has_origin", [True, False])
-def test_records_are_those_of_the_sink_of_frames(spark: SparkSession, target: TopicTarget, has_origin: bool) -> None:
+def test_arrays_of_rows_have_the_records_of_single_ones(
+    spark: SparkSession, target: TopicTarget, has_origin: bool
+) -> None:
     written = rows_of(spark, has_origin=has_origin)
-    expected = sorted(topics.records_of(written, Sink("out's", "s", target), target, PIPELINE).collect(), key=repr)
+    found = []
     for is_many in (False, True):
         frame, rows = as_rows(written, is_many=is_many)
         encoded = topic_record(frame, PIPELINE, "out's", target, rows)
-        assert records_of(frame, encoded) == sorted(expected * (1 + is_many), key=repr)
+        found.append(records_of(frame, encoded))
         refused = encoded.refused
         if refused is not None:
             assert frame.add_table("refused", refused).read(frame.frame).collect() == []
+    assert len(found[0]) == 3
+    assert found[1] == sorted(found[0] * 2, key=repr)
+
+
+def test_a_record_has_the_columns_and_headers_of_its_end(spark: SparkSession) -> None:
+    frame, rows = as_rows(rows_of(spark, has_origin=True), is_many=False)
+    found = {
+        each.key: each
+        for each in records_of(frame, topic_record(frame, PIPELINE, "out's", TARGETS["some columns"], rows))
+    }
+    assert found[b"1"].value == b'{"NAME":"a","at":"2026-01-31T23:59:01.500Z"}'
+    assert found[b"2"].value == b'{"NAME":null,"at":null}'
+    assert [(each.key, bytes(each.value)) for each in found[b"1"].headers] == [("odradek-id", b"it's/out's:in-1-41")]
+    frame, rows = as_rows(rows_of(spark, has_origin=False), is_many=False)
+    deleted = [
+        each
+        for each in records_of(frame, topic_record(frame, PIPELINE, "o", TARGETS["headers"], rows))
+        if each.value is None
+    ]
+    assert [each.headers[1:] for each in deleted] == [[("n", b"3"), ("it's", None)]]
 
 
 @pytest.mark.parametrize("has_origin", [True, False])
-def test_dead_letters_are_those_of_frames(spark: SparkSession, has_origin: bool) -> None:
+def test_a_dead_letter_has_the_record_and_its_reason(spark: SparkSession, has_origin: bool) -> None:
     refused = rows_of(spark, has_origin=has_origin).withColumn(REJECTED, F.concat(F.lit("why: "), "id"))
-    expected = sorted(dead_letters.dead_letters(refused, PIPELINE.name, "s", "letters").collect(), key=repr)
+    found = []
     for is_many in (False, True):
         frame, rows = as_rows(refused, is_many=is_many)
-        found = records_of(frame, dead_letter(frame, PIPELINE, "s", rows))
-        assert found == sorted(expected * (1 + is_many), key=repr)
+        found.append(records_of(frame, dead_letter(frame, PIPELINE, "s", rows)))
+    assert found[1] == sorted(found[0] * 2, key=repr)
+    assert sorted(dict(each.headers)["odradek-reason"] for each in found[0]) == [b"why: 1", b"why: 2", b"why: 3"]
+    assert {each.topic for each in found[0]} == {"letters"}
+    if has_origin:
+        assert sorted(each.value or b"" for each in found[0]) == [b"", b"", b"\x00\xff"]
 
 
 @pytest.mark.parametrize("is_many", [False, True])

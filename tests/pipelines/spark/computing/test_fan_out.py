@@ -10,8 +10,7 @@ import pytest
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.planning.plan import CANNOT_COMPUTE
 from odradek.pipelines.planning.rules import checked_plan
-from odradek.pipelines.spark.computing.fan_out import FanOut
-from odradek.pipelines.spark.expectations import ExpectationFailed
+from odradek.pipelines.spark.computing.fan_out import ExpectationFailed, FanOut
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL
 from tests.pipelines.definition.definitions import sound
 

@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark import event_time, hidden_columns
-from odradek.pipelines.spark.computing import frames
 from odradek.pipelines.spark.computing.frames import (
     RECORD_NAMES,
-    UNMARKED,
-    WATERMARK_DELAY,
     event_times_of,
     is_divided,
     origin_struct,
@@ -21,7 +17,6 @@ from odradek.pipelines.spark.computing.frames import (
     with_filter_barrier,
     with_one_event_time,
     with_records_shown,
-    with_undivided_origin,
     without_internal,
 )
 
@@ -29,12 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MINUTE_MS = 60_000
-
-
-def test_both_ways_have_the_same_names() -> None:
-    for name in ("ORIGIN", "REJECTED", "ORIGIN_FIELDS", "RECORD_NAMES", "UNDIVIDED", "NAMED"):
-        assert getattr(frames, name) == getattr(hidden_columns, name)
-    assert (WATERMARK_DELAY, UNMARKED) == (event_time.WATERMARK_DELAY, event_time.UNMARKED)
 
 
 def test_columns_of_the_record_are_visible_if_they_are_named() -> None:
@@ -60,7 +49,6 @@ def test_internal_columns_are_left_out(spark: SparkSession) -> None:
     frame = record.select(origin_struct(), F.lit(1).alias("a"))
     assert without_internal(frame).columns == ["a"]
     assert is_divided(frame)
-    assert not is_divided(with_undivided_origin(frame))
     assert not is_divided(record)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.pipelines.spark.engines.settings import SHUFFLE_PARTITIONS
+from odradek.pipelines.spark.computing.keyed_rows import SHUFFLE_PARTITIONS
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from tests.pipelines.spark.engines.folder_stage import FolderStage
 

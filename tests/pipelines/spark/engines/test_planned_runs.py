@@ -13,10 +13,9 @@ import sqlalchemy as sa
 from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.continuing import CheckpointRefused, continuing
-from odradek.pipelines.spark.engines import realtime_planned
-from odradek.pipelines.spark.engines.realtime_planned import RealtimeEngine
-from odradek.pipelines.spark.rebuilding import RebuildRefused
-from odradek.pipelines.spark.rebuilding_planned import Rebuilding, end_of, refuse_lossy
+from odradek.pipelines.spark.engines import realtime
+from odradek.pipelines.spark.engines.realtime import RealtimeEngine
+from odradek.pipelines.spark.rebuilding import Rebuilding, RebuildRefused, end_of, refuse_lossy
 from odradek.pipelines.spark.writing.table_swaps import changing
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import WAIT_S
@@ -49,14 +48,13 @@ APPENDED = """
 
 @pytest.fixture(autouse=True)
 def planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ODRADEK_PIPELINES", "new")
-    monkeypatch.setattr(realtime_planned, "CHECKPOINT_EVERY", LEAST_BATCH)
+    monkeypatch.setattr(realtime, "CHECKPOINT_EVERY", LEAST_BATCH)
 
 
 def run(stage: Stage, pipeline: Pipeline) -> list[BatchReport]:
     """Runs like `odradek pipeline run`, in the existing session."""
     plan, cluster = plan_again(pipeline), prepare_topics(pipeline)
-    with continuing(pipeline, cluster, lambda _text: None, plan=plan) as starts:
+    with continuing(plan, cluster, lambda _text: None) as starts:
         return stage.run(pipeline, starts=starts)
 
 

@@ -9,9 +9,9 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.column_types import Array, Column, Decimal, Map, Primitive, Struct
 from odradek.pipelines.definition.model import RecordFormat, RecordSchema, Source, TopicOrigin
-from odradek.pipelines.spark.hidden_columns import REJECTED
+from odradek.pipelines.spark.computing.frames import REJECTED
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL
-from odradek.pipelines.spark.reading.records import decoded, rejects_of, unfiltered_rows
+from odradek.pipelines.spark.reading.records import decoded, unfiltered_rows
 from odradek.pipelines.spark.reading.schema_mismatches import misfit_message
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ REASONS = {
 def test_a_reason_names_the_field_and_what_was_found(spark: SparkSession) -> None:
     rows = [(None, text.encode(), "rigs", 0, offset, None, 0, None) for offset, text in enumerate(REASONS)]
     raw = spark.createDataFrame(rows, RECORD_DDL)
-    found = rejects_of(decoded(raw, SOURCE)).select(F.col("__origin.value").cast("string"), REJECTED).collect()
+    rejects = decoded(raw, SOURCE).where(F.col(REJECTED).isNotNull())
+    found = rejects.select(F.col("__origin.value").cast("string"), REJECTED).collect()
     expected = {text: f"does not fit the schema: {reason}" for text, reason in REASONS.items() if reason is not None}
     assert dict(map(tuple, found)) == expected
 

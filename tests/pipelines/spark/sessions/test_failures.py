@@ -11,9 +11,9 @@ from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.captured import UnknownException
 
 from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.spark.computing.fan_out import ExpectationFailed
 from odradek.pipelines.spark.continuing import CheckpointRefused
 from odradek.pipelines.spark.engines.running import PipelineFailed
-from odradek.pipelines.spark.expectations import ExpectationFailed
 from odradek.pipelines.spark.sessions.failures import (
     LONGEST,
     PipelineError,

@@ -10,6 +10,7 @@ from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoints import DEFINITION, LOCK, START, Checkpoints
 from odradek.pipelines.operating.small_files import folder_of
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.continuing import CheckpointTaken, continuing
 from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles, StorageUnavailable
 from odradek.pipelines.spark.writing.topics import prepare_topics
@@ -60,7 +61,7 @@ def test_what_a_pipeline_keeps_is_with_its_checkpoint(
     cluster = prepare_topics(pipeline)
     files = HadoopFiles(stage.spark, shared)
     Checkpoints(pipeline, files).note_start(["rows"], Start(StartAt.LATEST))
-    with continuing(pipeline, cluster, quiet, files) as starts:
+    with continuing(plan_again(pipeline), cluster, quiet, files) as starts:
         assert starts == {"rows": Start(StartAt.LATEST)}
         assert sorted(each.name for each in (tmp_path / "shared").iterdir() if each.suffix == ".json") == [
             DEFINITION,
@@ -71,7 +72,7 @@ def test_what_a_pipeline_keeps_is_with_its_checkpoint(
             pytest.raises(
                 CheckpointTaken, match=r"another process \(pid \d+ on .*\) uses the checkpoint of p in file://"
             ),
-            continuing(pipeline, cluster, quiet, files),
+            continuing(plan_again(pipeline), cluster, quiet, files),
         ):
             pass
         stage.produce("in", [{"id": 1}])

@@ -14,23 +14,22 @@ from py4j.java_gateway import JavaMember
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import odradek.pipelines
+from odradek.pipelines.spark.computing.optimizing import optimized, redundant_rules
 from odradek.pipelines.spark.engines.progress import NO_BATCH, progress_after
 from odradek.pipelines.spark.engines.settings import CHECKSUMS, checkpoint_settings
-from odradek.pipelines.spark.one_pass.planning import optimized, redundant_rules
 from odradek.pipelines.spark.sessions import private_names
 from odradek.pipelines.spark.sessions.private_names import (
+    ANALYSING,
     CHECKPOINTS,
     CLASSES,
     NAMES,
     PLANNING,
     PROGRESS,
-    STATE,
     KeptClass,
     keep_classes,
     names_of,
     private,
 )
-from odradek.pipelines.spark.stateful_plans import keeps_state
 from tests.waiting import eventually
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 
 PLANNED = [key for key, name in NAMES.items() if name.use is PLANNING]
-KEEPING = [key for key, name in NAMES.items() if name.use is STATE]
 STORED = [key for key, name in NAMES.items() if name.use is CHECKPOINTS]
 DEFINITION = """
 sources: {readings: {topic: "@in", schema: "id BIGINT, pressure DOUBLE"}}
@@ -88,19 +86,6 @@ def test_without_a_name_of_checkpoints_they_are_those_of_spark(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("key", [*KEEPING, "frame", "execution", "analyzed"])
-def test_without_a_name_of_plans_any_step_is_taken_for_stateful(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, key: str
-) -> None:
-    stream = stage.spark.readStream.format("rate").load().where("value > 1")
-    assert not keeps_state(stream)
-    remove(monkeypatch, key)
-    with caplog.at_level(logging.WARNING):
-        assert keeps_state(stream)
-    assert STATE.fallback in caplog.text
-
-
-@pytest.mark.spark
 def test_without_the_name_of_a_query_all_progress_is_read(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -129,12 +114,12 @@ def run_without(stage: Stage, monkeypatch: pytest.MonkeyPatch, keys: list[str]) 
 
 @pytest.mark.spark
 def test_a_pipeline_runs_without_all_of_them(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_without(stage, monkeypatch, list(NAMES))
+    run_without(stage, monkeypatch, [key for key, name in NAMES.items() if name.use is not ANALYSING])
 
 
 @pytest.mark.spark
 @pytest.mark.soak
-@pytest.mark.parametrize("key", list(NAMES))
+@pytest.mark.parametrize("key", [key for key, name in NAMES.items() if name.use is not ANALYSING])
 def test_a_pipeline_runs_without_each_of_them(stage: Stage, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     run_without(stage, monkeypatch, [key])
 

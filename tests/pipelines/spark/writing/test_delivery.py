@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.sessions.failures import healing_of
@@ -154,7 +155,7 @@ def test_of_a_batch_that_is_half_written_the_rest_is_written(kafka_stage: Stage)
 
 def test_an_earlier_run_with_another_checkpoint_stops(kafka_stage: Stage) -> None:
     pipeline = filled(kafka_stage, ONE_FLOW)
-    running = StandardEngine(kafka_stage.spark, pipeline, prepare_topics(pipeline)).start()
+    running = StandardEngine(kafka_stage.spark, plan_again(pipeline), prepare_topics(pipeline)).start()
     try:
         await_condition(lambda: ids(kafka_stage, "out") == Counter(row["id"] for row in ROWS))
         # With the last topic of the batch: a task that is fenced while it writes fails for another reason.
@@ -192,7 +193,7 @@ def test_an_earlier_run_that_writes_tables_only_stops(stage: Stage) -> None:
     stage.produce("in", ROWS[:2])
     pipeline = stage.pipeline(TABLES_ONLY, f"p{uuid.uuid4().hex[:8]}")
     stage.run(pipeline)
-    running = StandardEngine(stage.spark, pipeline, prepare_topics(pipeline)).start()
+    running = StandardEngine(stage.spark, plan_again(pipeline), prepare_topics(pipeline)).start()
     try:
         later = replace(stage, spark=stage.spark.newSession())
         later.run(renamed(pipeline, checkpoints="others"))

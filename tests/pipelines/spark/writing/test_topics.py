@@ -9,11 +9,12 @@ import pytest
 
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.vocabulary import Otherwise
+from odradek.pipelines.planning.rules import plan_again
+from odradek.pipelines.spark.computing.steps import StepBroken
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.sessions.failures import PipelineError
-from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.writing.topics import Cluster, TopicMissing, check_topics
 
 if TYPE_CHECKING:
@@ -200,8 +201,8 @@ def test_a_definition_that_spark_refuses_leaves_no_topics(stage: Stage, engine: 
     pipeline = unchecked(stage, text)
     cluster = check_topics(pipeline)
     run: dict[str, Callable[[], object]] = {
-        "batch": lambda: run_batch(stage.spark, pipeline, cluster),
-        "standard": lambda: StandardEngine(stage.spark, pipeline, cluster).start(until_caught_up=True),
+        "batch": lambda: run_batch(stage.spark, plan_again(pipeline), cluster),
+        "standard": lambda: StandardEngine(stage.spark, plan_again(pipeline), cluster).start(until_caught_up=True),
     }
     with pytest.raises(PipelineError):
         run[engine]()

@@ -35,10 +35,6 @@ class Use:
 
 
 PLANNING = Use("optimize the plan of a query once, before it starts", "Spark optimizes the plan of every batch")
-STATE = Use("find out whether a Python step keeps state", "the streaming query computes it, as if it kept state")
-SESSIONS = Use("find filters of sessions in Python steps", "such filters are not refused")
-JOINS = Use("find joins of streams in Python steps that lose rows", "such joins are not refused")
-DETERMINISM = Use("find random functions in Python steps", "such functions are not refused")
 ANALYSING = Use("find in a plan what the promise does not allow", "the plan is refused")
 ROW_ERRORS = Use("catch values of a row that cannot be computed", "pipelines with such expressions are refused")
 LOOKUPS = Use("find the Java classes of PySpark's functions once", "PySpark finds them again for every column")
@@ -63,14 +59,12 @@ NAMES = {
     "jvm": PrivateName("_jvm", PLANNING),
     "execution": PrivateName("queryExecution", PLANNING),
     "analyzed": PrivateName("analyzed", PLANNING),
-    "is streaming": PrivateName("isStreaming", STATE),
-    "node": PrivateName("nodeName", STATE),
-    "children": PrivateName("children", STATE),
-    "expressions": PrivateName("expressions", DETERMINISM),
-    "function": PrivateName("prettyName", DETERMINISM),
-    "output": PrivateName("output", JOINS),
-    "references": PrivateName("references", SESSIONS),
-    "deterministic": PrivateName("deterministic", DETERMINISM),
+    "is streaming": PrivateName("isStreaming", ANALYSING),
+    "node": PrivateName("nodeName", ANALYSING),
+    "children": PrivateName("children", ANALYSING),
+    "expressions": PrivateName("expressions", ANALYSING),
+    "function": PrivateName("prettyName", ANALYSING),
+    "deterministic": PrivateName("deterministic", ANALYSING),
     "contains": PrivateName("containsPattern", PLANNING),
     "tag": PrivateName("getTagValue", ANALYSING),
     "cast pattern": PrivateName("org.apache.spark.sql.catalyst.trees.TreePattern.CAST", ANALYSING),
@@ -110,8 +104,6 @@ CONSTANTS = {
     "spark.sql.streaming.join.stateFormatVersion": "setting; without it joins of streams evict their state slowly",
     "spark.watermarkDelayMs": "metadata of a column of event time; without it no key of a deduplication is forgotten, "
     "and Spark refuses windows over windows",
-    "spark.sessionWindow": "metadata of a column of sessions; without it Python steps that filter them are accepted",
-    ".expressions.aggregate.": "package of Spark's aggregates; without it Python steps with `collect_list` are refused",
     "sql.streaming.queryId": "local property of a batch's job; the batch fails without it",
     "Python worker failed to connect back": "message; without it keyed state whose process starts late is a failure",
     "SQLQueryContextLogger, DataFrameQueryContextLogger": "loggers; without them Spark's errors are also on the screen",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
-from odradek.pipelines.operating.effects_planned import backfill_effects, needs_whole_log, reset_effects
+from odradek.pipelines.operating.effects import backfill_effects, needs_whole_log, reset_effects
 from tests.pipelines.planning.plans import sound_plan
 
 TEXT = """
