@@ -13,8 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import types as T  # noqa: N812 - its usual name
-from tests.pipelines.spark.test_order import ORDERS
-from tests.pipelines.spark.test_order import check_database as check_order
 
 from odradek.pipelines.spark.writing.databases import WarehouseRefused, WarehouseUnavailable, check_database
 from odradek.pipelines.spark.writing.table_changes import TableChange
@@ -30,6 +28,8 @@ from tests.pipelines.spark.change_model import (
     stored,
 )
 from tests.pipelines.spark.change_model import write as write_changes
+from tests.pipelines.spark.test_order import ORDERS
+from tests.pipelines.spark.test_order import check_database as check_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,7 +27,6 @@ from odradek.pipelines.spark.computing.frames import (
     actual_name,
     column,
     has_origin,
-    quoted,
     with_filter_barrier,
     with_one_event_time,
     without_internal,
