@@ -60,8 +60,7 @@ class ListedGroup(NamedTuple):
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMember:
+class GroupMember(NamedTuple):
     member_id: str
     client_id: str
     host: str

@@ -6,7 +6,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import IO
+from typing import IO, NamedTuple
 
 from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, KnownBroker, by_topic, in_parts
 from odradek.admin.cluster import Cluster, chosen_partitions, without_leader
@@ -36,8 +36,7 @@ class Goal:
     offsets: Mapping[Key, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """`before` is None if nothing was committed. `after` is `asked`, limited to the offsets of the partition."""
 
     topic: str

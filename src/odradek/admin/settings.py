@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from odradek.admin.broker_requests import BrokerRequests, KnownBroker
 from odradek.admin.errors import check
 from odradek.admin.wire import TIMEOUT_S, Versions
-from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure, did_you_mean
 from odradek.protocol.messages import describe_configs
 from odradek.protocol.messages.incremental_alter_configs import (
@@ -71,8 +70,7 @@ class Change(NamedTuple):
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One setting and where its value comes from."""
 
     name: str

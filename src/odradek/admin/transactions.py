@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.admin.broker_requests import (
     PARTITIONS_PER_REQUEST,
@@ -16,7 +16,6 @@ from odradek.admin.broker_requests import (
     retry_while_loading,
 )
 from odradek.admin.errors import broker_failure, check
-from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -40,16 +39,14 @@ if TYPE_CHECKING:
     from odradek.protocol.messages.describe_transactions import TransactionState
 
 
-@dataclass(frozen=True, slots=True)
-class ListedTransaction:
+class ListedTransaction(NamedTuple):
     transactional_id: str
     coordinator: KnownBroker
     producer_id: int
     state: str
 
 
-@dataclass(frozen=True, slots=True)
-class OpenTransaction:
+class OpenTransaction(NamedTuple):
     """A transaction that is open in a partition, as the partition's leader knows it."""
 
     topic: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from odradek.console.records.masking import DecodeAndMask
@@ -14,8 +15,7 @@ EVERY_ADDRESS = ("0.0.0.0", "::", "")
 LOGIN_ADVICE = "choose --login sasl or --login oidc"
 
 
-@dataclass(frozen=True, slots=True)
-class SaslLogin:
+class SaslLogin(NamedTuple):
     """Users of the cluster log in with their password, by PLAIN or SCRAM."""
 
     mechanism: str = "SCRAM-SHA-512"
@@ -32,8 +32,7 @@ class OidcLogin:
     user_claim: str = "sub"
 
 
-@dataclass(frozen=True, slots=True)
-class TlsFiles:
+class TlsFiles(NamedTuple):
     """PEM files."""
 
     certificate: str

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.broker_metrics import metrics_of, serves_metrics
 from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, BrokerRequests, describe_resources, in_parts, live
@@ -69,8 +69,7 @@ class Contact:
         return f"broker {self.broker_id} at {self.host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFacts:
+class GroupFacts(NamedTuple):
     """`lag` is the number of records that the group has not read, None if it is not known."""
 
     name: str
@@ -78,8 +77,7 @@ class GroupFacts:
     lag: int | None = 0
 
 
-@dataclass(frozen=True, slots=True)
-class GroupChange:
+class GroupChange(NamedTuple):
     """What a second sample of a group shows: its state, and by how much the lag has grown."""
 
     later_state: str
@@ -87,8 +85,7 @@ class GroupChange:
     growth_per_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """Thresholds that a user may set."""
 
     most_lag: int = 100_000

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from odradek.conventions.dataclass import dataclass
 
@@ -23,8 +23,7 @@ class Severity(IntEnum):
 INCOMPLETE = 3  # the exit code if checks could not be made and no problem was found
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """`where` has every place; the report shows the first ones. `advice` ends with a command where there is one."""
 
     severity: Severity
@@ -55,8 +54,7 @@ class Facts:
     not_requested: Collection[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """A rule by its name in the report. The parameters of the rule are named like the facts that it uses: those with a
     default may be unknown, and it `needs` the others."""
 
@@ -82,8 +80,7 @@ class Checks(list[Check]):
         return add
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """The outcome of one check: findings, or the reason why it was not made."""
 
     name: str

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.acls import NoAuthorizer, find
 from odradek.admin.broker_requests import BrokerRequests, DescribedCluster, KnownBroker, live
@@ -97,8 +97,7 @@ class ListenerFacts:
         return own if own is not None else self.settings.get(name, default)
 
 
-@dataclass(frozen=True, slots=True)
-class TlsFacts:
+class TlsFacts(NamedTuple):
     """What a connection to a TLS listener has shown."""
 
     listener: ListenerFacts
@@ -107,8 +106,7 @@ class TlsFacts:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AnonymousRights:
+class AnonymousRights(NamedTuple):
     """What a client without credentials may do on a listener."""
 
     listener: ListenerFacts
@@ -222,8 +220,7 @@ TITLE = b" \xc2\xb7 Odradek</title>"  # of every page of the console
 SERVED_HOST = "localhost"  # a console without a login refuses the names of other hosts; a client chooses what it sends
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileFacts(NamedTuple):
     path: str
     mode: int
     content: str  # what it has, in words

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.conventions.dataclass import dataclass
 from odradek.protocol.batch import CURRENT_MAGIC, HEADER_SIZE_BYTES, BatchHeader, has_valid_checksum, read_batch_header
 from odradek.protocol.compression import DecompressedTooLarge
 from odradek.protocol.control_records import ControlRecordType, read_end_transaction_marker
@@ -65,8 +64,7 @@ def values_of(records: Iterable[FetchedRecord]) -> list[bytes]:
     return [record[0][3] or b"" for record in records]
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableBatch:
+class UnreadableBatch(NamedTuple):
     """`is_last` if no batch can be found after it."""
 
     topic: str

@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from confluent_kafka import Message, TopicPartition
@@ -29,7 +29,6 @@ from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option, option
 from odradek.cli.framework.output import LiveLines, faint, one_line, print_result
 from odradek.cli.framework.parameter_types import POSITIVE
-from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text, duration_text, percentiles
 from odradek.examples.folders import find_example
@@ -59,8 +58,7 @@ def sent_header(run_id: str, now_ns: int) -> list[tuple[str, str | bytes | None]
     return [(HEADER, f"{run_id} {now_ns}".encode())]
 
 
-@dataclass(frozen=True, slots=True)
-class DemoRecord:
+class DemoRecord(NamedTuple):
     """`sent_ns` and `readings` are set for records of this run only."""
 
     partition: int

@@ -6,7 +6,7 @@ import enum
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.conventions.dataclass import dataclass
 from odradek.log.leader_epochs import LeaderEpochs, decode_leader_epochs
@@ -32,8 +32,7 @@ class Remedy(enum.Enum):
     ASK = "cannot be repaired: restore the file from a copy"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """Something about a file. `is_problem` is false for a note that needs no action."""
 
     path: str

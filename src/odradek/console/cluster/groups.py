@@ -28,8 +28,7 @@ MOST_LISTED = 500  # partitions
 NO_END = "end not known"
 
 
-@dataclass(frozen=True, slots=True)
-class LagSummary:
+class LagSummary(NamedTuple):
     partitions: int = 0
     lag: int | None = None  # of the partitions whose end is known
     unknown: int = 0  # partitions whose end is not known
@@ -127,8 +126,7 @@ class DescribedGroup:
     denial: str = ""  # the permission that the user lacks for a part
 
 
-@dataclass(frozen=True, slots=True)
-class ResetGoal:
+class ResetGoal(NamedTuple):
     """`way` is earliest, latest, time, offset or shift; `number` is the time in ms, the offset or the shift."""
 
     way: str

@@ -226,8 +226,7 @@ class TopicSummary:
         return is_internal(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(NamedTuple):
     """Counts over all partitions, made once for each snapshot."""
 
     offline: int

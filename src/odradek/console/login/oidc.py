@@ -52,8 +52,7 @@ class LoginRefused(Exception):
     """A login that fails. The text is shown, and has no secret."""
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(NamedTuple):
     """The parts of a discovery document that are used."""
 
     issuer: str

@@ -14,7 +14,6 @@ from odradek.console.pages.requests import Form, PageRequest, Routes, stream_sam
 from odradek.console.views.figures import parse_number
 from odradek.console.views.overview import CHARTS, MEASURED_CHARTS, broker_rows, overview, used_percent
 from odradek.console.views.pipelines import PipelineRow, pipeline_rows
-from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, count_text
 from odradek.pipelines.operating.status_record import TOPIC as STATUS_TOPIC
@@ -78,8 +77,7 @@ async def show_brokers(request: PageRequest, planned: Sequence[Move] | None = No
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MoveGoal:
+class MoveGoal(NamedTuple):
     """Which topics are spread over which brokers; without topics, everything that the drained brokers have."""
 
     topics: tuple[str, ...] = ()

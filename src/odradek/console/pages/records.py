@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
+from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 from starlette.responses import Response, StreamingResponse
@@ -31,7 +32,6 @@ from odradek.console.records.record import Record, RecordFilter, json_line, pars
 from odradek.console.views import records as views
 from odradek.console.views.figures import FormError, parse_number
 from odradek.console.web.rendering import event
-from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, count_text, parse_time_ms
 
@@ -44,8 +44,7 @@ RANGE_FIELDS = ("start", "at", "partition", "order")
 PRODUCE_FIELDS = ("key", "value", "headers", "partition")
 
 
-@dataclass(frozen=True, slots=True)
-class RecordsQuery:
+class RecordsQuery(NamedTuple):
     """The fields of the address: the range of records, the filter, and how values are shown."""
 
     reading: Reading

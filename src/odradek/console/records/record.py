@@ -11,7 +11,7 @@ import json
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from odradek.console.records import json_path
 from odradek.conventions.dataclass import dataclass
@@ -174,8 +174,7 @@ LARGEST_SHOWN = 200_000  # characters of a document
 COMPARISONS = ("contains", "equals", "differs", "greater", "less", "exists")
 
 
-@dataclass(frozen=True, slots=True)
-class RecordFilter:
+class RecordFilter(NamedTuple):
     """`name` is that of a header, `path` a JSON path into the value. Text is compared without regard to case."""
 
     field: str = "any"

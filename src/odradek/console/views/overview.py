@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.console.views.figures import DASH, age, number, rate, size
 from odradek.console.views.topics import TopicRow, topic_rows
-from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
@@ -87,8 +86,7 @@ class Tile(NamedTuple):
     href: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(NamedTuple):
     headline: str
     tone: str
     tiles: Sequence[Tile]

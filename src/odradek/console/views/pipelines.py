@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.console.views.figures import DASH, age, compact, moment, number, rate, size, sparkline
 from odradek.console.views.overview import Chart, Tile
-from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import count_text
 from odradek.pipelines.definition.layout import lay_out, place_columns, shortened
 from odradek.pipelines.operating.status import FlowStatus, PipelineStatus, State
@@ -44,8 +43,7 @@ class Box(NamedTuple):
     href: str
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(NamedTuple):
     width: float
     height: float
     boxes: tuple[Box, ...]
@@ -146,8 +144,7 @@ class PipelineRow(NamedTuple):
     reason: str  # of the last failure, while it matters
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineView:
+class PipelineView(NamedTuple):
     row: PipelineRow
     tiles: tuple[Tile, ...]
     drawing: Drawing | None

@@ -14,7 +14,6 @@ from urllib.parse import quote, urlencode
 from odradek.console.records.json_path import NOT_JSON, indent_json, parse_json
 from odradek.console.records.record import CHARACTER_BYTES, KEY_CHARACTERS, ROW_CHARACTERS, Record, RecordFilter
 from odradek.console.views.figures import moment
-from odradek.conventions.dataclass import dataclass
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
@@ -106,8 +105,7 @@ def one_line(value: bytes | None, characters: int, form: str = "auto") -> Decode
     return Decoded("hex", start[: characters // 3].hex(" "))
 
 
-@dataclass(frozen=True, slots=True)
-class RecordRow:
+class RecordRow(NamedTuple):
     partition: int
     offset: int
     time: str
@@ -131,8 +129,7 @@ def row(record: Record, form: str = "auto") -> RecordRow:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RecordDetail:
+class RecordDetail(NamedTuple):
     record: Record
     time: str
     key: Decoded

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.console.views.figures import Page, has_words, page_of, sparkline
-from odradek.conventions.dataclass import dataclass
 
 if TYPE_CHECKING:
     from odradek.admin.cluster_state import PartitionState
@@ -23,8 +22,7 @@ COLUMNS: Mapping[str, tuple[str, Callable[[TopicSummary], float | str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TopicQuery:
+class TopicQuery(NamedTuple):
     """The search, the order and the page of the list, from its address."""
 
     search: str = ""

@@ -12,7 +12,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -21,7 +21,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from odradek.console.views import figures
 from odradek.console.views.records import json_parts, visible
-from odradek.conventions.dataclass import dataclass
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -161,8 +160,7 @@ STYLESHEETS = {  # a page has one, of these files: each more would need another 
 MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
-@dataclass(frozen=True, slots=True)
-class AssetFile:
+class AssetFile(NamedTuple):
     body: bytes
     compressed: bytes  # empty for a file that is not worth it
     media_type: str
