@@ -16,7 +16,7 @@ import pytest
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import MinInSync
 from odradek.admin.groups import ListedGroup
-from odradek.console import app as console_app
+from odradek.console import server as console_app
 from odradek.console.cluster import groups
 from odradek.console.cluster import watch as watching
 from odradek.console.cluster.watch import ClusterWatch, PollingShare

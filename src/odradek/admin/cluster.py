@@ -135,13 +135,10 @@ class Cluster:
 
     def _fetch_token(self) -> BearerToken | None:
         if "sasl.oauthbearer.method" in self.properties:
-            from odradek.admin.oidc_token import (  # noqa: PLC0415 - few clusters need it, and it loads urllib
-                fetch_token,
-                uses_client_credentials,
-            )
+            from odradek.admin import oidc_token  # noqa: PLC0415 - few clusters need it, and it loads urllib
 
-            if uses_client_credentials(self.properties):
-                self._fetched_token = fetch_token(self.properties)
+            if oidc_token.uses_client_credentials(self.properties):
+                self._fetched_token = oidc_token.fetch_token(self.properties)
         return self._fetched_token
 
     @property
