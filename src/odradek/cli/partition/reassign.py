@@ -23,19 +23,12 @@ from odradek.admin.partitions import (
     set_throttle,
     with_sizes,
 )
+from odradek.cli import partition as partition_options
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework import output
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import confirm, flag, option, repeatable, yes_option
 from odradek.cli.framework.parameter_types import PARTITION, REPLICATION_FACTOR, ArgumentType, NumberType
-from odradek.cli.partition import (
-    copied_text,
-    draw_progress,
-    dry_run_option,
-    named_partitions,
-    partition_option,
-    topics_argument,
-)
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT64_MAX, count_text, size_text
 
@@ -95,7 +88,7 @@ def print_running(partitions: Sequence[PartitionState], sizes: Sizes) -> None:
     for each in partitions:
         known = progress(each, sizes)
         brokers = map(output.joined, (each.target, each.adding, each.removing))
-        rows.append((each.name, *brokers, "?" if known is None else copied_text(*known)))
+        rows.append((each.name, *brokers, "?" if known is None else partition_options.copied_text(*known)))
     output.print_columns(["PARTITION", "TO", "ADDING", "REMOVING", "COPIED"], rows)
 
 
@@ -196,7 +189,7 @@ def wait_for(requests: BrokerRequests, moves: Sequence[Move], *, removes_throttl
             sizes = read_sizes(requests, state, running)
             known = [progress(each, sizes) or (0, 0) for each in running]
             copied, total = sum(each for each, _ in known), sum(each for _, each in known)
-            draw_progress(len(running), "partition", copied, total)
+            partition_options.draw_progress(len(running), "partition", copied, total)
         time.sleep(POLL_INTERVAL_S)
     if output.shows_progress():
         output.redraw()
@@ -226,14 +219,14 @@ def read_brokers(text: str) -> tuple[int, ...]:
         ("", "odradek partition reassign --verify"),
     ]
 )  # fmt: skip
-@topics_argument
-@partition_option
+@partition_options.topics_argument
+@partition_options.partition_option
 @option("--to to", "ID,ID,…", ArgumentType("brokers", read_brokers), "Brokers for the replicas. Default: all that run.")
 @repeatable("--drain", "ID", PARTITION, "Broker to move replicas away from.")
 @option("--replication-factor", "N", REPLICATION_FACTOR, "Replicas of each partition.")
 @click.option("--file", "path", type=click.Path(exists=True, dir_okay=False), help="Plan in the format of Kafka.")
 @option("--throttle", "BYTES", NumberType(1, INT64_MAX), "Bytes per second that a broker may copy.")
-@dry_run_option
+@partition_options.dry_run_option
 @flag("--wait waits", "Wait until the reassignment is done, then remove its throttle.")
 @click.option("--list", "mode", flag_value="list", help="Show running reassignments.")
 @click.option(
@@ -264,7 +257,7 @@ def reassign(
         raise click.UsageError(f"--{mode} takes topics, --partition or --file only")
     if mode is not None:
         expected = read_plan_file(path) if mode == "verify" and path is not None else {}
-        chosen = named_partitions(state, names, indexes)
+        chosen = partition_options.named_partitions(state, names, indexes)
         if mode == "list":
             list_running(requests, state, chosen, as_json=as_json)
         elif mode == "verify":

@@ -18,16 +18,8 @@ from odradek.admin.errors import AnswerTimeout, NoAnswer
 from odradek.admin.log_directories import read_disks
 from odradek.admin.offsets import EARLIEST, LATEST, read_offsets
 from odradek.admin.wire import TIMEOUT_S, KeptConnections, SecuredAddress, Versions
+from odradek.console.cluster import snapshot as snapshots
 from odradek.console.cluster.groups import read_group_lags
-from odradek.console.cluster.snapshot import (
-    Snapshot,
-    TrafficReader,
-    examine,
-    loads_between,
-    rates_by_topic,
-    sample_values,
-    summarize,
-)
 from odradek.console.models import Sample, Samples, Series
 from odradek.conventions.failures import Failure
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
@@ -35,7 +27,6 @@ from odradek.protocol.messages.list_partition_reassignments import ListPartition
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
-    from odradek.console.cluster.snapshot import BrokerLoad, Key
     from odradek.protocol.schema import Request, Response
 
 SHARE_OF_TIME = 10  # the watches of a console use at most one of so many parts of a processor together
@@ -164,11 +155,11 @@ class ClusterWatch:
         self._is_paused = False
         self._calls = RoundCalls()
         self._requests: BrokerRequests | None = None
-        self._traffic = TrafficReader()
+        self._traffic = snapshots.TrafficReader()
         self._min_in_sync: MinInSync | None = None
         self._controllers: ControllerLookup | None = None
-        self._snapshot: Snapshot | None = None
-        self._sampled: Snapshot | None = None  # the last one that is a sample; rounds after a change are none
+        self._snapshot: snapshots.Snapshot | None = None
+        self._sampled: snapshots.Snapshot | None = None  # the last one that is a sample; rounds after a change are none
         self._slow_read_at = self._denied_at = float("-inf")
         self._last_round = Round()
         self._is_stopped = threading.Event()
@@ -194,12 +185,12 @@ class ClusterWatch:
             self._threads[0].join(REQUEST_TIMEOUT_S)
 
     @property
-    def latest(self) -> Snapshot | None:
+    def latest(self) -> snapshots.Snapshot | None:
         """The last snapshot, without waiting; None before the first round, and after a pause."""
         self.note_look()
         return self._snapshot
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> snapshots.Snapshot:
         """The last snapshot; waits for the first one. Failure while the cluster has never answered."""
         self.note_look()
         with self._has_round:
@@ -229,7 +220,7 @@ class ClusterWatch:
         is_old = age_s > old_after_s(self._last_round, self._interval_s, self._share.watches)
         return Freshness(age_s, is_old, self.trouble, snapshot.silent)
 
-    def look_again(self) -> Snapshot:
+    def look_again(self) -> snapshots.Snapshot:
         """A snapshot of a round that begins after this call: it shows a change that the caller has made."""
         with self._has_round:
             wanted = self._begun + 1
@@ -314,7 +305,7 @@ class ClusterWatch:
         time_s, monotonic_s = time.time(), time.monotonic()
         ends = read_offsets(self._requests, state, LATEST)
         if before is None or is_slow_due or len(before.starts) != len(ends):
-            starts: Mapping[Key, int] = read_offsets(self._requests, state, EARLIEST)
+            starts: Mapping[snapshots.Key, int] = read_offsets(self._requests, state, EARLIEST)
         else:
             starts = before.starts
         disks = denied or read_disks(self._requests, state)
@@ -323,22 +314,22 @@ class ClusterWatch:
         since = self._sampled
         is_sample = since is not None and monotonic_s - since.monotonic_s >= self._interval_s / 2
         if since is not None and is_sample:
-            rates = rates_by_topic(since.ends, ends, monotonic_s - since.monotonic_s)
+            rates = snapshots.rates_by_topic(since.ends, ends, monotonic_s - since.monotonic_s)
         else:
             rates = {} if before is None else {name: topic.records_per_s for name, topic in before.topics.items()}
         traffic = self._traffic.read(self._requests, state)
         if since is not None and is_sample:
-            loads: Mapping[int, BrokerLoad] = loads_between(since.traffic, traffic)
+            loads: Mapping[int, snapshots.BrokerLoad] = snapshots.loads_between(since.traffic, traffic)
         else:
-            loads = loads_between({}, traffic) if before is None else before.loads
-        snapshot = Snapshot(
+            loads = snapshots.loads_between({}, traffic) if before is None else before.loads
+        snapshot = snapshots.Snapshot(
             time_s,
             state,
-            examine(state),
+            snapshots.examine(state),
             starts,
             ends,
             disks,
-            summarize(state, starts, ends, disks, rates),
+            snapshots.summarize(state, starts, ends, disks, rates),
             traffic,
             loads,
             tuple(each.broker_id for each in live(state.brokers) if each.address in self._calls.silent),
@@ -378,8 +369,8 @@ class ClusterWatch:
             self._is_stopped.wait(pause_s(last, LAGS_S, self._share.watches))
         calls.close()
 
-    def _record(self, before: Snapshot, snapshot: Snapshot, rates: dict[str, float]) -> None:
-        self.samples.add(Sample(snapshot.time_s, sample_values(before, snapshot)))
+    def _record(self, before: snapshots.Snapshot, snapshot: snapshots.Snapshot, rates: dict[str, float]) -> None:
+        self.samples.add(Sample(snapshot.time_s, snapshots.sample_values(before, snapshot)))
         for name in [*self.topic_rates]:
             if name not in snapshot.topics:
                 self.topic_rates.forget(name)

@@ -11,15 +11,7 @@ from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 
-from odradek.admin.letters import (
-    MOST_LETTERS,
-    Redrive,
-    Selection,
-    find_letters,
-    plan_redrive,
-    read_ledger,
-)
-from odradek.admin.letters import redrive as write_back
+from odradek.admin import letters as dead_letters
 from odradek.console.cluster.records import Unreadable
 from odradek.console.pages.requests import PageRequest, Routes, parse_positions, stream_samples
 from odradek.console.records.record import Record
@@ -52,17 +44,17 @@ class ListedLetters(NamedTuple):
     notice: str
 
 
-def list_letters(cluster: Cluster, selection: Selection) -> ListedLetters:
+def list_letters(cluster: Cluster, selection: dead_letters.Selection) -> ListedLetters:
     """Only so many records are read, and long values are cut: a dead letter may be as large as any record."""
     topic = selection.topic
     partitions = cluster.choose_partitions(topic, ())
     share = max(READ_LETTERS // len(partitions), LEAST_OF_PARTITION)
     since = {each: max(0, end - share) for each, end in cluster.latest_offsets(topic, partitions).items()}
     unreadable = Unreadable()
-    ledger = read_ledger(cluster, topic, must_be_complete=False, on_unreadable=unreadable.add)
+    ledger = dead_letters.read_ledger(cluster, topic, must_be_complete=False, on_unreadable=unreadable.add)
     newest: list[ListedLetter] = []
     found = size_bytes = 0
-    for each in find_letters(cluster, selection, since=since, on_unreadable=unreadable.add):
+    for each in dead_letters.find_letters(cluster, selection, since=since, on_unreadable=unreadable.add):
         found += 1
         size_bytes += each.size_bytes
         short = replace(each, value=None if each.value is None else each.value[:LONGEST_VALUE])
@@ -126,13 +118,13 @@ async def stream(request: PageRequest) -> Response:
     return stream_samples(request, CHARTS, read)
 
 
-def selection_of(request: PageRequest) -> Selection:
+def selection_of(request: PageRequest) -> dead_letters.Selection:
     topic = request.required("topic", "dead-letter topic")
     pipeline, step, reason = (request.query(name, LONGEST_FILTER) for name in LETTER_FILTERS)
-    return Selection(topic, None, pipeline, step, reason)
+    return dead_letters.Selection(topic, None, pipeline, step, reason)
 
 
-def address_of(selection: Selection) -> str:
+def address_of(selection: dead_letters.Selection) -> str:
     fields = {"topic": selection.topic, **{name: getattr(selection, name) for name in LETTER_FILTERS}}
     return f"/dead-letters?{urlencode({name: value for name, value in fields.items() if value})}"
 
@@ -164,7 +156,7 @@ async def preview_redrive(request: PageRequest) -> Response:
     selection, form = selection_of(request), request.posted
     if not form.has("all"):
         selection = replace(selection, positions=frozenset(parse_positions(form.all("record"))))
-    plan = await request.console.call(plan_redrive, selection, again=form.has("again"))
+    plan = await request.console.call(dead_letters.plan_redrive, selection, again=form.has("again"))
     bounds = {"ends": plan.ends} if selection.positions is None else {"records": form.all("record")}
     return request.render(
         "redrive.html",
@@ -176,11 +168,11 @@ async def preview_redrive(request: PageRequest) -> Response:
     )
 
 
-def _planned(selection: Selection, text: str) -> Selection:
+def _planned(selection: dead_letters.Selection, text: str) -> dead_letters.Selection:
     """The selection of a preview, which its form carries; FormError if it cannot be read."""
     try:
         bounds = json.loads(text)
-        limit = min(int(bounds["count"]), MOST_LETTERS)
+        limit = min(int(bounds["count"]), dead_letters.MOST_LETTERS)
         if "records" in bounds:
             return replace(selection, positions=frozenset(parse_positions(bounds["records"])))
         ends = {int(partition): int(end) for partition, end in bounds["ends"].items()}
@@ -195,9 +187,9 @@ async def redrive(request: PageRequest) -> Response:
     planned = _planned(selection, request.posted.text("bounds"))
     again = request.posted.has("again")
 
-    def write(cluster: Cluster) -> Redrive:
+    def write(cluster: Cluster) -> dead_letters.Redrive:
         """On a thread: the change is logged even if the page does not wait for it."""
-        done = write_back(cluster, planned, again=again)
+        done = dead_letters.redrive(cluster, planned, again=again)
         if done.records:
             request.log(f"wrote {done.records} dead letters of {planned.topic} back ({_targets(done)})")
         return done
@@ -209,5 +201,5 @@ async def redrive(request: PageRequest) -> Response:
     return request.redirect(address_of(selection), notice)
 
 
-def _targets(done: Redrive) -> str:
+def _targets(done: dead_letters.Redrive) -> str:
     return ", ".join(f"{count:,} to {topic}" for topic, count in done.topics.most_common())
