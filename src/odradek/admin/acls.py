@@ -266,8 +266,7 @@ def check_access(
 
 
 def read_access_settings(cluster: Cluster) -> AccessRules | None:
-    """The settings of one broker; None if it does not show them: Apache Kafka does not, nor does a broker to a user
-    without DescribeConfigs on the cluster."""
+    """Those of a broker; None without DescribeConfigs on the cluster, and of Apache Kafka, which hides them."""
     brokers, _metadata = cluster.requests.metadata([])
     try:
         found = read_settings(cluster, SettingKind.BROKER, str(next(iter(brokers))))

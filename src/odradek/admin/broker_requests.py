@@ -192,8 +192,7 @@ class BrokerRequests:
         self, names: Iterable[str], ask: Callable[[KnownBroker, list[str]], Mapping[str, T | int]],
         *, kind: int = GROUP, patience_s: float = TIMEOUT_S,
     ) -> dict[str, T | int]:  # fmt: skip
-        """What `ask` returns for the names of each coordinator, or error codes. A name whose error passes by itself is
-        asked for again."""
+        """What `ask` returns for the names of each coordinator, or error codes that do not pass by themselves."""
         results: dict[str, T | int] = {}
         asked = list(names)
         deadline = time.monotonic() + patience_s

@@ -63,8 +63,7 @@ class LostConnection(Failure):
 
 
 class RefusedConnection(Failure):
-    """The cluster and this client do not agree on security, or the client's properties for it cannot be used. Another
-    broker of the cluster would be no better."""
+    """The cluster refuses this client's security, or its properties cannot be used. Another broker is no better."""
 
 
 class BadCredentials(RefusedConnection):
@@ -139,8 +138,7 @@ def _line(advice: Mapping[str, str], name: str, words: str, subject: str) -> str
 
 
 def failure_of(name: str, line: str, subject: str, operation: str = "") -> Failure:
-    """The failure for the error of this name, of the kind that callers distinguish. A refusal names the operation that
-    the user lacks."""
+    """The failure for an error, of the kind that callers distinguish. A refusal names what the user lacks."""
     name = KAFKA_NAMES.get(name, name)
     kind, is_refused, _ = name.lower().replace("_", " ").partition(" authorization failed")
     if is_refused and not operation:

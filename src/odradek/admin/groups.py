@@ -313,8 +313,7 @@ def lags_of(
 
 
 def read_ends(cluster: Cluster, keys: Iterable[Key]) -> tuple[dict[Key, int], dict[Key, str]]:
-    """End offsets of partitions, and why those of others are not known. Partitions that do not exist, or that the user
-    may not see, are left out."""
+    """End offsets, and why others are not known. Partitions that the user cannot see, or nobody, are left out."""
     wanted = list(keys)
     # These topics alone are asked for: the names of all would come with all partitions of the cluster.
     topics = cluster.find_topics({topic for topic, _partition in wanted})

@@ -47,8 +47,7 @@ class ListedOffsets(NamedTuple):
 def list_offsets(
     requests: BrokerRequests, keys: Iterable[Key], time_ms: int, *, reads_committed: bool = False
 ) -> ListedOffsets:
-    """Offsets of partitions of any topics. Retries for some seconds while a partition has no leader, as after the
-    creation of a topic."""
+    """Offsets of partitions of any topics. Retries for seconds while one has no leader, as in a new topic."""
     listed = ListedOffsets({}, {})
     asked: Iterable[Key] = keys
     deadline = time.monotonic() + LEADER_TIMEOUT_S

@@ -88,8 +88,7 @@ class Move:
 def plan_moves(
     partitions: Sequence[PartitionState], places: Mapping[int, Place], replication_factor: int | None = None
 ) -> list[Move]:
-    """Spread the partitions evenly over these brokers; without a replication factor each keeps its own. Partitions that
-    do not change are left out."""
+    """Spread partitions evenly over these brokers, each with its own replication factor without one. Changes only."""
     factors = {each: replication_factor or len(each.target) for each in partitions}
     for partition, factor in factors.items():
         if factor > len(places):
@@ -137,8 +136,7 @@ def _next_broker(taken: Sequence[int], places: Mapping[int, Place], load: Mappin
 
 
 def _move_one(kept: Mapping[PartitionState, list[int]], places: Mapping[int, Place], load: Counter[int]) -> bool:
-    """Move one replica from a broker to one that has at least two fewer, if that leaves as many racks and machines with
-    a replica of the partition."""
+    """Move one replica to a broker with at least two fewer, if the partition keeps as many racks and machines."""
     by_load = sorted(places, key=lambda broker: (load[broker], broker))
     for heavy in reversed(by_load):
         for light in by_load:
@@ -388,8 +386,7 @@ def _alter_topics(requests: BrokerRequests, changes: Mapping[str, Values]) -> No
 
 
 def _alter_brokers(requests: BrokerRequests, brokers: Iterable[int], values: Values) -> None:
-    """Each broker is asked itself: it alone accepts its settings. Those that do not run copy nothing, and are left
-    out."""
+    """Each broker alone accepts its settings. Those that do not run copy nothing, and are left out."""
     known = requests.describe().brokers
     for broker_id in sorted(brokers):
         broker = known.get(broker_id)

@@ -96,8 +96,7 @@ SOURCES = {
 
 
 def read_settings(cluster: Cluster, kind: Kind, name: str, timeout_s: float = TIMEOUT_S) -> list[Setting]:
-    """All settings of a topic, a broker or a group, in the order of their names; of all brokers those that were
-    changed."""
+    """All settings of a topic, a broker or a group, by name; of all brokers those that were changed."""
     resource = describe_configs.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
     request = describe_configs.DescribeConfigsRequest(resources=[resource], include_synonyms=True)
     answer = _ask(cluster, kind, name, request, describe_configs.DescribeConfigsResponse, 1, timeout_s)

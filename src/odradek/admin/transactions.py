@@ -72,8 +72,7 @@ def list_transactions(
     pattern: str | None = None,
     missing: dict[int, str] | None = None,
 ) -> list[ListedTransaction]:
-    """The transactions of all coordinators, in the order of their ids. Why a broker did not answer is added to
-    `missing`, or raised without it."""
+    """Those of all coordinators, by id. Why a broker did not answer is added to `missing`, or raised without it."""
     request = ListTransactionsRequest(
         state_filters=list(states),
         producer_id_filters=list(producer_ids),

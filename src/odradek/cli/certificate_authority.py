@@ -53,8 +53,7 @@ class CertificateAuthority:
         return _key_pem(self._key)
 
     def issue(self, subject: x509.Name | str, host_names: Sequence[str] = ()) -> str:
-        """A private key and its certificate, in one PEM text. With host names it is for a server and a client, without
-        for a client."""
+        """A private key and its certificate, in one PEM text: for a client, and with host names for a server, too."""
         name = subject if isinstance(subject, x509.Name) else _common_name(subject)
         key = ec.generate_private_key(ec.SECP256R1())
         uses = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if host_names else [])]

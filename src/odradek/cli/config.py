@@ -66,8 +66,7 @@ def complete_entities(context: click.Context, parameter: click.Parameter, incomp
 
 
 def complete_settings(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Settings of the TYPE and NAME before them, which click leaves unparsed while the value of an option is
-    incomplete."""
+    """Settings of the TYPE and NAME before them, which click has not parsed while an option lacks its value."""
     words = [*context.args, None, None]
     kind, name = context.params.get("kind") or words[0], context.params.get("name") or words[1]
     if kind == "topic":

@@ -111,8 +111,7 @@ def parse_listen(text: str) -> tuple[str, int]:
 
 
 def access_settings(cluster: Cluster, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of ConsoleSettings for the login, TLS and a proxy; Failure or UsageError for options that do not
-    belong together."""
+    """The fields of ConsoleSettings for login, TLS and proxy; Failure or UsageError for options that conflict."""
     from odradek.console.cluster.connection import check_login
     from odradek.console.settings import OidcLogin, SaslLogin, TlsFiles
 

@@ -124,8 +124,7 @@ def is_interrupt(error: BaseException | None) -> bool:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run one command line and return its exit code: 0, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C, 143 after
-    SIGTERM."""
+    """Returns the exit code: 0, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C, 143 after SIGTERM."""
     try:
         result = root.main(args=arguments, prog_name="odradek", standalone_mode=False)
         return result if isinstance(result, int) else 0

@@ -137,8 +137,7 @@ class Starting:
         self._screen.show_start(self.stages)
 
     def take_line(self, line: str) -> None:
-        """Called on the thread that reads the output of the pipeline. A pipeline that failed and is started again
-        repeats its lines."""
+        """Called on the thread that reads the pipeline's output. A pipeline that starts again repeats its lines."""
         now_s = time.time()
         if line.startswith(SPARK_STARTS):
             self.stages.advance_to(SPARK, now_s)
@@ -159,8 +158,7 @@ class Starting:
             self.stages.note(line)
 
     def wait(self, process: PipelineProcess, seconds: float | None) -> bool:
-        """Shows the stages until the pipeline runs or has ended, at most for `seconds` after its first failure; returns
-        whether it runs."""
+        """Shows the stages; True when the pipeline runs, False when it has ended, or `seconds` after a failure."""
         ends_at: float | None = None
         while not process.wait_until_running(SHOW_EVERY_S) and not self._is_stopped.is_set():
             self._screen.show_start(self.stages)

@@ -116,8 +116,7 @@ SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 
 
 def percentiles(values: Iterable[float], shares: Mapping[str, float] = SHARES) -> dict[str, float]:
-    """The shares and the maximum, by nearest rank: the least value that this share of the values does not exceed. An
-    empty dictionary if there are no values."""
+    """Shares and the maximum, by nearest rank: the least value that the share does not exceed. Empty without values."""
     ordered = sorted(values)
     if not ordered:
         return {}

@@ -95,8 +95,7 @@ class Link:
         self.loss = loss
 
     def delivery_s(self, size: int, now_s: float) -> float:
-        """When a chunk that is sent at this moment arrives. All connections share the bandwidth; a lost segment arrives
-        after a retransmission."""
+        """When a chunk that is sent now arrives. Connections share the bandwidth; lost segments are sent again."""
         if self.bytes_per_s:
             self._free_at_s = max(self._free_at_s, now_s) + size / self.bytes_per_s
             now_s = self._free_at_s
@@ -111,8 +110,7 @@ class Link:
 
 
 class Target:
-    """A broker or ZooKeeper, as reached through this process. While it refuses connections, so does its address here:
-    brokers recognise a dead broker by that."""
+    """A broker or ZooKeeper. While it refuses connections, so does its address here, which shows that it is dead."""
 
     def __init__(self, network: Network, name: str, source: str | None, port: int, target_port: int) -> None:
         self._network = network

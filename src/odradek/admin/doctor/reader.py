@@ -56,8 +56,7 @@ class Reader:
             self._show("")
 
     def leave_out(self, name: str, error_codes: Counter[int], noun: str, right: str, text: str) -> None:
-        """Some of a fact could not be read: `error_codes` of the brokers. `text` has a place for `3 topics`, `right` is
-        what the user needs for each of them."""
+        """Some of a fact could not be read. `text` has a place for `3 topics`, for each of which `right` is needed."""
         refused = Counter({ErrorCode(each): error_codes[each] for each in error_codes.keys() - MOVED_OR_DELETED})
         if refused:
             errors = ", ".join(each.name for each in sorted(refused))

@@ -115,8 +115,7 @@ class AnonymousRights(NamedTuple):
 
 
 def listeners_of(broker: KnownBroker, settings: Mapping[str, str]) -> list[ListenerFacts]:
-    """From the settings, with the address that clients use. A port that the kernel chose is known for a broker's only
-    listener."""
+    """From the settings, with the address of clients. A port of the kernel's choice is known for an only listener."""
     bound = _parse(settings.get("listeners", ""))
     advertised = _parse(settings.get("advertised.listeners", ""))
     entries = (entry.rpartition(":") for entry in settings.get("listener.security.protocol.map", "").split(","))

@@ -91,8 +91,7 @@ class BatchRead(NamedTuple):
 
 
 class PartitionReader:
-    """Reads the batches that one response returns of a partition, from `offset` on. Read one by one, so that one
-    decompressed batch is in memory at a time."""
+    """Reads the batches of a partition in one response, one by one: one is in memory decompressed at a time."""
 
     def __init__(
         self, topic: str, partition: int, data: memoryview, aborted: Iterable[AbortedTransaction], limit_bytes: int

@@ -134,8 +134,7 @@ class GroupReader:
                 raise self.cluster.failure(error, f"group {self.group}, reading {topics_text(self._topics)}")
 
     def _place(self) -> None:
-        """Looks up the committed offsets of new partitions. A partition whose offset is not known is looked up again:
-        the default would pass over unread records."""
+        """Looks up committed offsets of new partitions, until they are known: the default would skip records."""
         if not self._unplaced:
             return
         wanted = [TopicPartition(*key) for key in sorted(self._unplaced)]

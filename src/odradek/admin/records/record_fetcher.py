@@ -64,8 +64,7 @@ RETRIED_ERRORS = frozenset(
 
 
 class FetchSettings(NamedTuple):
-    """`decompressed_limit_bytes` of one batch. `offset_reset` says where to go on in a partition that does not have the
-    offset: earliest, latest, or error."""
+    """`decompressed_limit_bytes` of a batch; `offset_reset` for an offset that is gone: earliest, latest, or error."""
 
     decompressed_limit_bytes: int
     max_wait_ms: int = MAX_WAIT_MS
@@ -189,8 +188,7 @@ class RecordFetcher:
         self._partitions.clear()
 
     def poll(self, timeout_s: float) -> list[FetchedRecord]:
-        """The records of the next batches; none if no batch with records came in time, or when a partition has reached
-        its end, so that the caller can look at it."""
+        """The records of the next batches; none if none came in time, or when a partition has reached its end."""
         deadline = time.monotonic() + timeout_s
         while True:
             self._check_stop()
@@ -298,8 +296,7 @@ class RecordFetcher:
         return led
 
     def _ask(self, address: Address, led: list[AssignedPartition]) -> None:
-        """Sends a fetch, or first a look-up of LATEST and EARLIEST, unless responses of the broker are waited for or
-        not read."""
+        """Sends a fetch, after a look-up of LATEST and EARLIEST, unless a response is waited for or not read."""
         broker = self._brokers[address]
         if broker.deadline is not None or any(each.address == address for each in self._fetched):
             return

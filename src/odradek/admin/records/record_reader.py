@@ -111,8 +111,7 @@ class RecordReader:
         self._fetcher.close()
 
     def batches(self) -> Iterator[list[FetchedRecord]]:
-        """Records as they arrive. An empty list is yielded at least every `POLL_S` seconds without records, so that
-        the caller can check its own limits."""
+        """Records as they arrive; an empty list after `POLL_S` without any, so that callers can check their limits."""
         active_at = time.monotonic()
         while not self.until_end or self.ends:
             records = self._fetcher.poll(POLL_S)

@@ -279,8 +279,7 @@ def demo(
 
 
 def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float) -> None:
-    """Produce the records of a small fleet, without late or malformed ones, and consume them, until the time is over or
-    Ctrl-C."""
+    """Produce and consume the records of a small fleet, none late or malformed, for some seconds or until Ctrl-C."""
     cluster.create_topic(TOPIC, PARTITIONS)  # it may exist: --data-dir of an earlier demo
     consumer = cluster.consumer({"fetch.wait.max.ms": 100})
     topic = cluster.describe_topic(TOPIC)

@@ -69,8 +69,7 @@ class PartitionAcks:
         return Gap(self.index, began_s, pause_s) if pause_s >= GAP_S else None
 
     def strip(self, now_s: float) -> list[int | None]:
-        """Acknowledgements in each of the last cells, the present one excluded, the oldest first; None before the first
-        acknowledgement."""
+        """Acknowledgements in each of the last cells before the present one; None before the first of them."""
         counts = dict(self.cells)
         last = int(now_s / CELL_S)
         first = last if self.first_s is None else int(self.first_s / CELL_S)
@@ -101,8 +100,7 @@ class ReadBack(NamedTuple):
 
 
 def compare(acknowledged: list[list[int]], read: list[list[int]]) -> ReadBack:
-    """Numbers by partition. Records that were read but not acknowledged are not counted as errors: the answer to them
-    was on its way when the demo ended."""
+    """Numbers by partition. A record that was read and not acknowledged is no error: its answer was on its way."""
     lost = repeated = reordered = 0
     for expected, found in zip(acknowledged, read, strict=True):
         present = set(found)

@@ -28,8 +28,7 @@ def with_options(function: Any, *options: Callable[[Any], Any]) -> Any:
 
 
 def option(names: str, metavar: str | None, kind: Any, text: str, **settings: Any) -> Callable[[F], F]:
-    """An option with a value. `names` are its flags and its parameter, as in `--partition -p partitions`. Help shows a
-    default that is not empty."""
+    """An option with a value, named by flags and a parameter: `--partition -p partitions`. Help shows its default."""
     settings.setdefault("show_default", bool(settings.get("default")))
     return click.option(*names.split(), metavar=metavar, type=kind, help=text, **settings)
 

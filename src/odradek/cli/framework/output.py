@@ -142,8 +142,7 @@ def shows_progress() -> bool:
 
 @contextmanager
 def progress_bar(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, if the total is known. Yields a function that takes what has been done since its last call;
-    it is cheap enough to be called per line."""
+    """A bar on a terminal, if the total is known. Yields a cheap function for the progress since its last call."""
     if not total or not shows_progress():
         yield lambda _done: None
         return
@@ -192,8 +191,7 @@ def watch(interval_s: float, read: Callable[[], tuple[Any, list[str]]], *, as_js
 
 
 class LiveLines:
-    """Lines are cut to the width of the terminal, and those that exceed its height are left out. The last drawing
-    stays on the screen."""
+    """Lines in place, cut to the width and the height of the terminal. The last drawing stays on the screen."""
 
     def __init__(self) -> None:
         from rich.live import Live

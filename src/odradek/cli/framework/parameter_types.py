@@ -90,8 +90,7 @@ def _pair(read_value: Callable[[str], Any], text: str) -> tuple[str, Any]:
 
 
 def _setting(text: str) -> tuple[str, str]:
-    """`key=value` of a setting. Times and sizes may have units, as in `retention.ms=7d` and `segment.bytes=1GiB`. The
-    broker refuses what is neither."""
+    """`key=value` of a setting, whose times and sizes may have units: `retention.ms=7d`, `segment.bytes=1GiB`."""
     key, value = _pair(checked_text, text)
     match = figures.DURATION.fullmatch(value)
     if key.endswith(".ms") and match is not None and match[2]:

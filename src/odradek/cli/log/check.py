@@ -141,8 +141,7 @@ def _check_with_indexes(
 ) -> findings.SegmentCheck | None:
     """Check a segment with its indexes; None if the segment was removed.
 
-    A running broker may replace the segment by a compacted one during the check, so findings are confirmed by a second
-    check."""
+    A running broker may replace the segment by a compacted one meanwhile: a second check confirms what is found."""
     for attempt in range(2 if is_live else 1):
         if attempt:
             files.forget()
@@ -325,8 +324,7 @@ def _problem_of(path: str, decode: Callable[[bytes], object]) -> str | None:
 
 
 def transaction_index_problem(check: findings.SegmentCheck, files: PartitionFiles, *, is_complete: bool) -> str | None:
-    """`is_complete` if the index must list every aborted transaction, which a broker that was killed has not written
-    for its newest segment."""
+    """`is_complete` if the index must list every aborted transaction: a killed broker's newest one need not."""
     try:
         data = transaction_index.read_transaction_index(RealDisk(), index_path(check.path))
     except FileNotFoundError:

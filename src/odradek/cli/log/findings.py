@@ -125,8 +125,7 @@ def note_batch(check: SegmentCheck, header: BatchHeader) -> None:
 
 
 def add_segment(check: PartitionCheck, segment: SegmentCheck) -> None:
-    """Add the next segment in order. Only the offsets that snapshots are compared with are kept of its batches: a
-    partition may have many millions."""
+    """Add the next segment in order. Of its batches, which may be millions, those are kept that snapshots need."""
     check.segments.append(segment)
     first_inside = bisect_right(check.snapshot_offsets, segment.base_offset)
     first_behind = bisect_left(check.snapshot_offsets, segment.next_offset)
@@ -160,8 +159,7 @@ def compare_leader_epochs(data: bytes, check: PartitionCheck, *, is_complete: bo
 
 
 def compare_snapshot(data: bytes, end_offset: int, check: PartitionCheck) -> None:
-    """Raises MalformedMessage. Compaction may have removed batches, and a broker may have forgotten producers: the
-    batches that are there decide."""
+    """Raises MalformedMessage. Present batches decide: others may be compacted away, and producers forgotten."""
     for producer_id, entry in decode_snapshot(data):
         problem = _problem_of(producer_id, entry, end_offset, check)
         if problem:

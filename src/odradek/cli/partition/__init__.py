@@ -129,8 +129,7 @@ def move(
 
 
 def plan_moves(replicas: Sequence[Copy], directory: str) -> tuple[list[Copy], list[Copy]]:
-    """The replicas that a request for the directory moves, and the incomplete copies that it cancels: those of
-    replicas that are in the directory."""
+    """The replicas that a request moves to the directory, and the copies of replicas in it, which it cancels."""
     planned = [each for each in replicas if not each.is_future and each.path != directory]
     present = {each.key for each in replicas if not each.is_future and each.path == directory}
     cancelled = [each for each in replicas if each.is_future and each.key in present]
@@ -162,8 +161,7 @@ def show_moves(planned: Sequence[Copy], cancelled: Sequence[Copy], broker_id: in
 def wait_for_moves(
     requests: BrokerRequests, broker: KnownBroker, planned: Sequence[Copy], directory: str, timeout_s: float | None
 ) -> None:
-    """Until the replicas are in the directory. A Failure names one whose move was given up or cancelled, makes no
-    progress, or has not ended in time."""
+    """Until the replicas are in the directory. A Failure names one whose move has stopped, or takes too long."""
     began_at = progressed_at = time.monotonic()
     last_progress: tuple[int, int] | None = None
     while True:

@@ -222,8 +222,7 @@ def check_group_options(options: dict[str, Any], partitions: tuple[int, ...]) ->
 
 
 def chosen_writer(options: dict[str, Any], *, as_json: bool, with_topic: bool) -> RecordWriter:
-    """The writer for --output-format, or for the columns of --keys, --headers, --timestamps and --offsets, after the
-    topic if there may be several."""
+    """The writer for --output-format or --keys, --headers, --timestamps, --offsets; of several topics with names."""
     columns = {"timestamps": "%D", "offsets": "%p:%o", "keys": "%k", "headers": "%h"}
     asked = [verb for name, verb in columns.items() if options[name]]
     text = options["output_format"]

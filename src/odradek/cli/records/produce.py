@@ -38,8 +38,7 @@ PROGRESS_FROM_BYTES = 1_000_000
 class RecordWriter:
     """Writes to one topic; `finish` waits for every acknowledgement.
 
-    Records have no timeout of their own: those that wait for their turn while a quota throttles the client would
-    expire.
+    Records have no timeout of their own: while a quota throttles the client, those that wait would expire.
     """
 
     def __init__(self, cluster: Cluster, topic: str, settings: dict[str, Any]) -> None:
@@ -123,8 +122,7 @@ class RecordWriter:
             note("a quota of the cluster throttles this client, so that writing takes longer (`odradek quota list`)")
 
     def _may_wait(self) -> bool:
-        """Gives up the records that are not acknowledged if there was no progress for a while; a note says before what
-        is in the way."""
+        """Without progress for a while, notes what is in the way, and later gives up what is not acknowledged."""
         if self._reason:
             return False
         waited_s = time.monotonic() - self._progressed_s

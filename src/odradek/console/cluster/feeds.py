@@ -236,8 +236,7 @@ def export(
     wanted: RecordFilter,
     is_stopped: Callable[[], bool],
 ) -> Iterator[bytes]:
-    """JSON lines, in chunks. An export that lacks records ends with a line that gives the reason; Failure if it has
-    failed."""
+    """JSON lines, in chunks. If records are missing, the last line gives the reason; Failure if the reading failed."""
     deadline = time.monotonic() + EXPORT_S
     chunk = bytearray()
     written = size_bytes = 0

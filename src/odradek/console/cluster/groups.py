@@ -52,8 +52,7 @@ class LagSummary(NamedTuple):
 def summarize_lags(
     committed: Mapping[Key, int | None], ends: Mapping[Key, int], failures: Mapping[Key, str]
 ) -> LagSummary:
-    """`failures` say why the ends of some of these partitions are not known; partitions that do not exist have neither
-    an end nor a failure."""
+    """`failures` say why ends are not known; partitions that do not exist have neither an end nor a failure."""
     lags = {
         key: end - offset if end > offset else 0
         for key, offset in committed.items()
@@ -74,8 +73,7 @@ def summarize_lags(
 
 
 def read_group_lags(requests: BrokerRequests, state: ClusterState, limit: int) -> dict[str, int]:
-    """The records that the first `limit` groups with committed offsets have not read. Groups with a partition whose end
-    is not known are left out."""
+    """Unread records of the first `limit` groups with committed offsets, as far as all ends are known."""
     try:
         names = [each.name for each in groups.list_groups(requests)[0]][:limit]
     except Failure:

@@ -104,8 +104,7 @@ def record_of(fetched: FetchedRecord) -> Record:
 
 
 class ReadingRanges(NamedTuple):
-    """`notice` names the partitions that are left out. `uncommitted` says how much is behind open transactions: a
-    reading without it is complete."""
+    """`notice` names partitions that are left out, `uncommitted` what is behind open transactions, if anything."""
 
     ranges: list[PartitionRange]
     notice: str = ""
@@ -309,8 +308,7 @@ def scan(
     is_stopped: Callable[[], bool],
     unreadable: Unreadable,
 ) -> Iterator[list[Record]]:
-    """All records of ranges in batches, until their ends, or until the caller stops; empty batches while no records
-    arrive. Failure if they stop coming."""
+    """All records of ranges, until the caller stops; empty batches while none arrive. Failure if they stop coming."""
     for batch in _batches(cluster, topic, ranges, unreadable, must_reach_ends=True):
         yield [record_of(fetched) for fetched in batch]
         if is_stopped():

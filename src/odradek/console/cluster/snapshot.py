@@ -130,8 +130,7 @@ def loads_between(before: Mapping[int, Traffic], after: Mapping[int, Traffic]) -
 
 
 def percentile_ms(buckets: Mapping[float, float], share: float) -> float | None:
-    """The value below which a share of the observations lies, by linear interpolation in its bucket. Bounds are
-    in seconds."""
+    """The value below which a share of the observations lies, interpolated in its bucket, of bounds in seconds."""
     total = max(buckets.values(), default=0.0)
     if total <= 0:
         return None

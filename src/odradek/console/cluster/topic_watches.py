@@ -127,8 +127,7 @@ class TopicWatch(ABC, Generic[M]):
             fetcher.close()
 
     def _fetch(self, fetcher: RecordFetcher, timeout_s: float) -> list[FetchedRecord]:
-        """Records, if some have arrived. Failure for errors that are not retried. What ended the last reading stays as
-        trouble until something is read."""
+        """Records, if some have arrived. Failure for errors that are not retried: trouble until something is read."""
         if self._has_reached_end:  # the model has what was returned by the last call
             self._is_caught_up.set()
         records = fetcher.poll(timeout_s)

@@ -89,8 +89,7 @@ class PollingShare:
 
 
 class RoundCalls(KeptConnections):
-    """Those of one thread. A broker that has not answered in this round is not asked again, unless it is the controller
-    that may not have answered."""
+    """Those of one thread. A broker that is silent in a round is not asked again, unless the controller may be."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -342,8 +341,7 @@ class ClusterWatch:
             self._record(since, snapshot, rates)
 
     def _run_lags(self) -> None:
-        """Lags have a thread of their own, with its own connections: a group whose coordinator is down delays the
-        answer for seconds."""
+        """Lags have their own thread and connections: a coordinator that is down delays the answer for seconds."""
         calls = RoundCalls()
         while not self._is_stopped.is_set():
             snapshot = self._snapshot

@@ -37,8 +37,7 @@ class LoginAttempts:
         return len(self._times)
 
     def begin(self, address: str, user: str) -> Admission:
-        """Count an attempt, unless it is refused. Beyond MOST_OF_USER failures of a user at any addresses, each further
-        one delays the next attempt by another second."""
+        """Count an attempt, unless it is refused. Each failure of a user beyond MOST_OF_USER delays by a second."""
         now_s = self._now_s()
         keys = self._limits(address, user)
         refused_s = max(self._wait_s(key, most, now_s) for key, most in keys)

@@ -36,8 +36,7 @@ LONGEST_VALUE = 16 * 1024
 
 
 class ListedLetters(NamedTuple):
-    """The newest dead letters of a selection, newest first; `found` of them in all. `notice` names unreadable
-    batches."""
+    """The newest dead letters of a selection, newest first, of `found`. `notice` names unreadable batches."""
 
     letters: list[ListedLetter]
     found: int

@@ -108,8 +108,7 @@ def query_of(request: PageRequest) -> RecordsQuery:
 
 @ROUTES.page("/topics/{name}")
 async def show(request: PageRequest) -> Response:
-    """With a filter the page comes without records: the browser requests the stream of the search. The form is that of
-    a record that was not written."""
+    """With a filter the browser requests the stream of a search. The form is that of a record that was refused."""
     console, form = request.console, request.posted
     snapshot, topic = await find_topic(request)
     status, is_failed, page = None, False, PageRead([])

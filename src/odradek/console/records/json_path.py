@@ -151,8 +151,7 @@ def write_json(document: Any, **settings: Any) -> str:
 
 
 def indent_json(document: Any, characters: int) -> str:
-    """The first characters of the indented document. A small document can be huge when it is indented, so that no more
-    is built than is returned."""
+    """The first characters of the indented document. No more is built: a small document may be huge indented."""
     for is_ascii in (False, True):
         pieces: list[str] = []
         left = characters

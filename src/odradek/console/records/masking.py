@@ -115,8 +115,7 @@ def _hidden_locations(root: list[Any], path: json_path.JsonPath) -> list[json_pa
 
 
 def _has_inside(text: Any, step: json_path.Step) -> bool:
-    """Whether a text is JSON with the name of the step at any depth, also in texts inside; or JSON that is damaged,
-    such as by a cut."""
+    """Whether a text is JSON with the step's name at any depth, also in texts inside; or JSON that was cut."""
     if not isinstance(text, str) or text.lstrip()[:1] not in ("{", "[", '"'):
         return False
     document = json_path.parse_json(text.encode(errors="surrogatepass"))
