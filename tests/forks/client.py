@@ -35,7 +35,7 @@ OF_COMMANDS = (
     "importlib.metadata",
     *command_modules(),
     *(f"odradek.cli.pipeline.{name}" for name in ("definitions", "redrive", "started")),
-    "odradek.pipelines.planning.checks",
+    "odradek.pipelines.planning.plan",
     "sqlglot.dialects.databricks",
 )
 OF_BROKERS = ("odradek.cli.main", "odradek.cli.broker", "odradek.server.main", "uvloop")
