@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -56,7 +55,8 @@ def sound(tmp_path: Path) -> str:
 
 @pytest.fixture
 def wrong(tmp_path: Path) -> str:
-    (tmp_path / "wrong.yml").write_text(SOUND.replace("hcid, value", "hcd, value").replace("delay: 1", "deley: 1"))
+    text = SOUND.replace("topic: pressure, key", "topic: pressure, kye").replace("key: hcid, order", "key: hcd, order")
+    (tmp_path / "wrong.yml").write_text(text)
     return str(tmp_path / "wrong.yml")
 
 
@@ -70,9 +70,9 @@ def test_everything_wrong_is_reported_with_its_line(offline: Run, wrong: str) ->
     ran = offline("pipeline", "validate", wrong)
     assert ran.code == 1
     lines = ran.output.splitlines()
-    assert lines[0].startswith(f"{wrong}:13:")
-    assert any("unknown key 'deley' of watermark of source 'rigs'; did you mean 'delay'?" in line for line in lines)
-    assert any("key of sink 'pressure' names the column 'hcd'" in line for line in lines)
+    assert lines[0].startswith(f"{wrong}:24:")
+    assert any("unknown key 'kye' of sink 'pressure'; did you mean 'key'?" in line for line in lines)
+    assert any("names the column 'hcd'" in line for line in lines)
     assert ran.errors == f"odradek: error: {len(lines)} errors in {wrong}\n"
 
 
@@ -84,17 +84,17 @@ def test_problems_as_json(offline: Run, sound: str, wrong: str) -> None:
     assert (bad["pipeline"], bad["valid"]) == ("rigs", False)
     first = bad["problems"][0]
     assert first.keys() == {"file", "line", "column", "severity", "code", "message", "hint"}
-    assert (first["file"], first["line"], first["severity"]) == (wrong, 13, "error")
+    assert (first["file"], first["line"], first["severity"]) == (wrong, 24, "error")
     assert ran.errors == f"odradek: error: {len(bad['problems'])} errors in {wrong}\n"
 
 
 def test_refusals_of_the_plan_have_their_code_and_what_to_write(offline: Run, tmp_path: Path) -> None:
     file = tmp_path / "p.yml"
     file.write_text(SOUND.replace("select hcid, event_time", "select distinct hcid, event_time"))
-    ran = offline("pipeline", "validate", str(file), ODRADEK_PIPELINES="new")
+    ran = offline("pipeline", "validate", str(file))
     assert ran.output.startswith(f"{file}:16:17: error OP001: step 'readings' has DISTINCT, ")
     assert "; write deduplicate: {key: [" in ran.output
-    report = offline("pipeline", "validate", str(file), "--format", "json", ODRADEK_PIPELINES="new").row
+    report = offline("pipeline", "validate", str(file), "--format", "json").row
     assert [(each["line"], each["code"]) for each in report["problems"]] == [(16, "OP001")]
 
 
@@ -109,7 +109,7 @@ def test_warnings_alone_are_no_failure(offline: Run, sound: str, tmp_path: Path)
 def test_another_engine_can_be_asked_for(offline: Run, sound: str) -> None:
     ran = offline("pipeline", "validate", sound, "--engine", "realtime")
     assert ran.code == 1
-    assert "the realtime engine cannot run step 'per_minute': it aggregates records" in ran.output
+    assert "the realtime engine does not run step 'per_minute': it keeps state" in ran.output
 
 
 def test_the_environment_reaches_the_definition(offline: Run, tmp_path: Path) -> None:
@@ -153,8 +153,6 @@ def test_the_graph_as_text_json_and_svg(offline: Run, sound: str, tmp_path: Path
         "source/rigs", "step/readings", "step/per_minute", "view/last", "sink/pressure", "sink/table",
     ]  # fmt: skip
     assert [node["level"] for node in nodes] == [0, 1, 2, 2, 2, 3]
-    planned = offline("pipeline", "graph", sound, "--format", "json", ODRADEK_PIPELINES="new").row
-    assert planned["nodes"] == nodes
     assert (
         '\n  n0[("rigs<br/>topic rigs")]\n  n1("readings<br/>'
         in offline("pipeline", "graph", sound, "--mermaid").output
@@ -189,10 +187,8 @@ def test_commands_and_options_are_completed(offline: Run) -> None:
     assert complete(offline, "odradek pipeline validate --engine r") == ["realtime"]
 
 
-@pytest.mark.parametrize("way", ["old", "new"])
-def test_validate_takes_less_than_a_second_and_no_spark(sound: str, way: str) -> None:
+def test_validate_takes_less_than_a_second_and_no_spark(sound: str) -> None:
     """In seconds of processor, the least of several: other tests run beside this one and make the machine slower."""
-    environment = {**os.environ, "ODRADEK_PIPELINES": way}
     program = (
         "import sys; from odradek.cli.main import run; "
         f"code = run(['pipeline', 'validate', {sound!r}]); "
@@ -202,9 +198,7 @@ def test_validate_takes_less_than_a_second_and_no_spark(sound: str, way: str) ->
 
     def once() -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        ran = subprocess.run(
-            [sys.executable, "-c", program], check=True, capture_output=True, text=True, env=environment
-        )
+        ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert ran.stdout.splitlines()[-1] == "[]"
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

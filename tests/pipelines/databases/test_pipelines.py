@@ -33,7 +33,7 @@ steps:
   named: {from: readings, join: {table: pumps, on: pump, how: left}}
   placed: {from: named, join: {table: fields, on: pump, how: left}}
 sinks:
-  rows: {from: placed, table: rows, key: [id], mode: upsert}
+  rows: {from: placed, table: rows, key: [id], order_by: at}
 views:
   last: {from: placed, key: [pump], order_by: at}
   totals: {from: readings, by: [pump], aggregate: {events: count(*), whole: sum(price)}}

@@ -39,7 +39,7 @@ DEFINITION = """
 functions:
   level_of: {python: "functions_of_test:level", returns: STRING}
   weighted: {python: "functions_of_test:weighted", returns: DOUBLE, pandas: true}
-  is_known: {python: "functions_of_test:is_known", returns: BOOLEAN, pandas: true, deterministic: false}
+  is_known: {python: "functions_of_test:is_known", returns: BOOLEAN, pandas: true}
 sources:
   readings:
     topic: "@in"

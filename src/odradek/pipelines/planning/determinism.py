@@ -111,14 +111,18 @@ def _cast_keys(plan: Plan, table: Table) -> Iterator[Refusal]:
 
 
 def uncaught(plan: Plan) -> Iterator[Refusal]:
-    """Warns of what may fail for a row where the error cannot be caught: in aggregates, and in joins with tables."""
+    """Warns of what may fail for a row where the error cannot be caught: in aggregates, in SQL that Spark runs as it is
+    written, such as joins with tables, and in arguments of Python functions, which Spark computes before the row."""
+    python = {each.name.lower() for each in plan.pipeline.functions}
     for written in written_in(plan):
-        made = getattr(written.subject, "made_by", None)
-        if isinstance(made, GroupSql | Aggregation | PairSql) or (isinstance(made, RowSql) and made.shape.tables):
-            for node, name in failing(written.query):
-                if name in SELDOM or is_number_but_0(node.args.get("expression")):
-                    continue
-                has = f"{written.subject.described} has '{name}'"
-                message = f"{has}, and a row for which it fails stops the pipeline here"
-                hint = f"write {MAY_FAIL[name]}, or compute it in a step before, where such a row is a dead letter"
-                yield Refusal(None, written.subject, written.place(written.query.span(node)[0]), message, hint)
+        made, query = getattr(written.subject, "made_by", None), written.query
+        is_as_written = isinstance(made, GroupSql | Aggregation | PairSql)
+        is_as_written |= isinstance(made, RowSql) and not made.shape.is_plain and not written.is_expression
+        trees = [query.tree] if is_as_written else [each.tree for each in query.calls if each.name in python]
+        for node, name in (found for tree in trees for found in failing(query, tree)):
+            if name in SELDOM or is_number_but_0(node.args.get("expression")):
+                continue
+            has = f"{written.subject.described} has '{name}'"
+            message = f"{has}, and a row for which it fails stops the pipeline here"
+            hint = f"write {MAY_FAIL[name]}, or compute it in a step before, where such a row is a dead letter"
+            yield Refusal(None, written.subject, written.place(query.span(node)[0]), message, hint)

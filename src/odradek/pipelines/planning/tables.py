@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,7 @@ from odradek.pipelines.planning.plan import (
     Unplanned,
 )
 from odradek.pipelines.sql.blocks import Part, Unreadable, blocks_of
+from odradek.pipelines.sql.generators import generators_of
 from odradek.pipelines.sql.joins import Pairs
 from odradek.pipelines.sql.query import Query
 from odradek.pipelines.sql.row_errors import may_fail
@@ -67,7 +69,7 @@ SINK_MODES = {
 def make_plan(pipeline: Pipeline, problems: Problems, broken: frozenset[str] = frozenset()) -> Plan:
     """The plan, to which no rule has been applied. Names that are not declared, cycles and SQL that cannot be read are
     reported; what depends on them, or on declarations that are broken, is left out."""
-    maker = _Maker(problems)
+    maker = _Maker(problems, frozenset(each.name.lower() for each in pipeline.functions))
     for source in pipeline.sources:
         maker.add(source.name, (), source, source)
     for step in _ordered(pipeline, problems, broken):
@@ -147,9 +149,10 @@ def _reachable(names: set[str], inputs: Mapping[str, set[str]]) -> set[str]:
 class _Maker:
     """Adds tables, each behind its inputs."""
 
-    def __init__(self, problems: Problems) -> None:
+    def __init__(self, problems: Problems, python: frozenset[str]) -> None:
+        """`python` has the functions of the definition, in lower case."""
         self.tables: dict[str, Table] = {}
-        self._problems = problems
+        self._problems, self._python = problems, python
 
     def columns(self, name: str) -> Columns | None:
         found = self.tables.get(name.lower())
@@ -220,7 +223,8 @@ class _Maker:
         }
         match shape_of(query, facts):
             case Rows() as shape:
-                self.add(name, inputs, RowSql(query, shape), step)
+                is_plain = shape.is_plain and not self._calls_python_in_generated_rows(query, step)
+                self.add(name, inputs, RowSql(query, replace(shape, is_plain=is_plain)), step)
             case Groups(having=None) as shape:
                 self.add(name, inputs, GroupSql(query, shape), step)
             case Groups() as shape:
@@ -238,6 +242,13 @@ class _Maker:
                 self.add(name, (pairs, *others), RowSql(query, rows, shape), step)
             case Refused() as refused:
                 self.add(name, inputs, Unplanned(refused), step)
+
+    def _calls_python_in_generated_rows(self, query: Query, step: Step) -> bool:
+        """Whether a function in Python gets the rows that a generator makes: Spark has none in lambdas."""
+        if not self._python or not generators_of(query):
+            return False
+        words = re.findall(r"\w+", " ".join(each.check for each in step.expectations).lower())
+        return not self._python.isdisjoint((*words, *(each.name for each in query.calls)))
 
 
 def _sink_ends(pipeline: Pipeline, maker: _Maker) -> Iterator[End]:

@@ -16,7 +16,7 @@ from odradek.pipelines.definition.model import (
     place_of,
 )
 from odradek.pipelines.definition.operations import Join, PythonFunction
-from odradek.pipelines.definition.vocabulary import Engine, FileFormat, LakehouseFormat
+from odradek.pipelines.definition.vocabulary import Encoding, Engine, FileFormat, LakehouseFormat
 from odradek.pipelines.planning.plan import EndMode, RowSql, UnionSql
 from odradek.pipelines.planning.verdicts import Code, Refusal
 from odradek.pipelines.planning.written import calls_of_python
@@ -63,7 +63,12 @@ def _beyond_realtime(table: Table) -> str | None:
     """What of a table the realtime engine does not run."""
     made = table.made_by
     if isinstance(made, Source):
-        return None if isinstance(made.origin, TopicOrigin) else "it is no topic"
+        if not isinstance(made.origin, TopicOrigin):
+            return "it is no topic"
+        if made.format.encoding is Encoding.AVRO:
+            return "it has Avro, which is decoded in Python"
+        has_limit = made.origin.max_records_per_batch is not None
+        return "it has max_records_per_batch, and records have no batches" if has_limit else None
     if table.path.state:
         return "it keeps state" if table.name in table.path.state else None
     if isinstance(made, UnionSql):
@@ -82,7 +87,7 @@ def targets(plan: Plan) -> Iterator[Refusal]:
     """Two ends do not replace rows of one table, or write one folder; a topic is not read by what writes it."""
     first: dict[tuple[str, ...], End] = {}
     for end in plan.ends:
-        where = _stored_in(end, plan.pipeline)
+        where = stored_in(end, plan.pipeline)
         before = end if where is None else first.setdefault(where, end)
         is_shared = before is not end and plan.pipeline.engine is not Engine.BATCH
         if is_shared and (isinstance(end.target, FilesTarget) or {end.mode, before.mode} != {EndMode.APPEND}):
@@ -112,7 +117,7 @@ def _circles(plan: Plan, end: End, target: TopicTarget) -> Iterator[Refusal]:
             yield Refusal(None, end, place_of(end, "topic"), message, hint)
 
 
-def _stored_in(end: End, pipeline: Pipeline) -> tuple[str, ...] | None:
+def stored_in(end: End, pipeline: Pipeline) -> tuple[str, ...] | None:
     """What two ends share if they write one table or one folder."""
     target = end.target
     if isinstance(target, FilesTarget):

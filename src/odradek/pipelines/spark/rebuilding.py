@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import Start, TableTarget, TopicOrigin, View
 from odradek.pipelines.definition.operations import KeyedState
-from odradek.pipelines.definition.vocabulary import StartAt, StateClock
+from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.operating.fingerprints import Fingerprints, fingerprints
 from odradek.pipelines.planning.plan import EndMode
 from odradek.pipelines.planning.rules import plan_again
+from odradek.pipelines.planning.targets import stored_in
 from odradek.pipelines.spark.continuing import clusters_of, exclusive_access
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
@@ -93,8 +94,9 @@ def refuse_lossy(plan: Plan, end: End) -> None:
     """Refuses a table whose rows a batch cannot compute as the stream did."""
     url, table = location_of(end, plan.pipeline)
     reset = f"use `odradek pipeline reset {plan.pipeline.place.file}`"
+    where = stored_in(end, plan.pipeline)
     for other in plan.ends:
-        if isinstance(other.target, TableTarget) and other != end and location_of(other, plan.pipeline) == (url, table):
+        if other != end and stored_in(other, plan.pipeline) == where:
             raise RebuildRefused(
                 f"{end.described}: '{other.name}' writes the same table, and the new one would lack its rows; empty "
                 f"the table and {reset}"
@@ -104,7 +106,7 @@ def refuse_lossy(plan: Plan, end: End) -> None:
             f"{end.described}: the new table would be {table}{SUFFIX}, of whose name PostgreSQL has {LONGEST_NAME} "
             f"bytes only; empty the table and {reset}"
         )
-    keyed = next((name for name in plan.upstream(end.input) if has_lost_timers(plan, name, end)), None)
+    keyed = next((name for name in plan.upstream(end.input) if isinstance(plan.table(name).made_by, KeyedState)), None)
     if keyed is not None:
         raise RebuildRefused(
             f"{end.described}: step '{plan.shown(keyed)}' keeps state with timers, which do not fire when the log is "
@@ -121,15 +123,6 @@ def refuse_lossy(plan: Plan, end: End) -> None:
         f"{end.described}: its rows derive from state and are appended, so that the stream would append rows of open "
         "groups again; give the sink a key"
     )
-
-
-def has_lost_timers(plan: Plan, name: str, end: End) -> bool:
-    """Whether a rebuild lacks the rows of the timers of a table. No timer fires in a batch; a stream over the log takes
-    seconds, in which those of processing time do not fire."""
-    made = plan.table(name).made_by
-    if not isinstance(made, KeyedState):
-        return False
-    return made.clock is StateClock.PROCESSING or not has_own_state(plan, end)
 
 
 def has_own_state(plan: Plan, end: End) -> bool:

@@ -44,6 +44,15 @@ def test_counts_of_hidden_tables_are_those_of_their_step() -> None:
     assert violations((), OBSERVED, {}) == ()
 
 
+def test_a_check_that_nobody_wrote_is_reported_if_a_row_does_not_meet_it() -> None:
+    check = Check("cannot be stored", "n < 10", Otherwise.QUARANTINE, "cannot be stored: n", is_implicit=True)
+    counts = [Count(Kind.UNMET, "out", "count(if(n < 10, null, 1))", check, is_of_end=True)]
+    assert violations(counts, {counts[0].name: 0}, {}) == ()
+    assert violations(counts, {counts[0].name: 2}, {}) == (
+        Violations("out", "cannot be stored", Otherwise.QUARANTINE, 2),
+    )
+
+
 def test_what_is_not_counted_is_none() -> None:
     assert total(Kind.READ, COUNTS, OBSERVED) == 0
     assert total(Kind.READ, COUNTS[1:], OBSERVED) is None

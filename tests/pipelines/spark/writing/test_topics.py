@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.computing.steps import StepBroken
-from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.running import PipelineFailed
-from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.launching import DefinitionRefused, Run
 from odradek.pipelines.spark.writing.topics import Cluster, TopicMissing, check_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from odradek.pipelines.definition.model import Pipeline
     from tests.pipelines.spark.stage import Stage
 
 pytestmark = pytest.mark.spark
@@ -167,20 +159,6 @@ def test_an_expectation_may_stop_the_pipeline(stage: Stage) -> None:
     assert stage.read("out") == []
 
 
-def test_what_spark_refuses_is_reported_with_its_step_and_line(stage: Stage) -> None:
-    stage.create("in")
-    text = """
-        sources: {readings: {topic: "@in", schema: "id BIGINT"}}
-        steps:
-          good:
-            sql: select no_such_function(id) as x from readings
-        sinks: {all: {from: good, topic: "@out"}}
-        """
-    pipeline = unchecked(stage, text)
-    with pytest.raises(StepBroken, match=r"refused.yml:\d+:\d+: step 'good': .*no_such_function"):
-        stage.run_once(pipeline)
-
-
 def test_a_topic_that_is_missing_is_named(stage: Stage) -> None:
     pipeline = stage.pipeline("""
         sources: {readings: {topic: "@nowhere", schema: "id BIGINT"}}
@@ -190,30 +168,13 @@ def test_a_topic_that_is_missing_is_named(stage: Stage) -> None:
         stage.run(pipeline)
 
 
-@pytest.mark.parametrize("engine", ["standard", "batch"])
-def test_a_definition_that_spark_refuses_leaves_no_topics(stage: Stage, engine: str) -> None:
+def test_a_definition_that_spark_refuses_leaves_no_topics(stage: Stage) -> None:
     stage.create("in")
-    text = """
+    pipeline = stage.pipeline("""
         sources: {readings: {topic: "@in", schema: "id BIGINT"}}
         steps: {bad: {sql: "select id, parse_url(id, id, id, id) as x from readings"}}
         sinks: {out: {from: bad, topic: "@never"}}
-    """
-    pipeline = unchecked(stage, text)
-    cluster = check_topics(pipeline)
-    run: dict[str, Callable[[], object]] = {
-        "batch": lambda: run_batch(stage.spark, plan_again(pipeline), cluster),
-        "standard": lambda: StandardEngine(stage.spark, plan_again(pipeline), cluster).start(until_caught_up=True),
-    }
-    with pytest.raises(PipelineError):
-        run[engine]()
+    """)
+    with pytest.raises(DefinitionRefused, match=r"pipeline.yml:\d+:\d+: error OD05: .*parse_url"):
+        Run(pipeline, check_topics(pipeline), plan_again(pipeline)).analyse(stage.spark)
     assert stage.topic("never") not in Cluster(stage.bootstrap_servers, {}).partitions
-
-
-def unchecked(stage: Stage, text: str) -> Pipeline:
-    """A definition that validate refuses, too."""
-    file = stage.folder / "refused.yml"
-    head = f"pipeline: p\nbootstrap_servers: {stage.bootstrap_servers}\ncheckpoints: checkpoints\n"
-    file.write_text(head + textwrap.dedent(text).replace("@", f"{stage.prefix}-"))
-    found = load_yaml(str(file), {}).pipeline
-    assert found is not None
-    return found

@@ -103,13 +103,14 @@ def written(counts: Iterable[Count], observed: Mapping[str, int | None]) -> dict
 def violations(
     counts: Sequence[Count], observed: Mapping[str, int | None], steps: Mapping[str, str]
 ) -> tuple[Violations, ...]:
-    """The violations by step; `steps` has the declared step of each hidden table."""
+    """The violations by step; `steps` has the declared step of each hidden table. A check that the definition does not
+    write is reported if a row does not meet it."""
     checked: Counter[str] = Counter()
     unmet: Counter[tuple[str, str, Otherwise]] = Counter()
     for each in counts:
         step, found = steps.get(each.of, each.of), observed.get(each.name) or 0
         if each.kind is Kind.CHECKED:
             checked[step] += found
-        elif each.check is not None:
+        elif each.check is not None and (found or not each.check.is_implicit):
             unmet[step, each.check.name, each.check.otherwise] += found
     return tuple(Violations(*about, rows, checked[about[0]]) for about, rows in unmet.items())
