@@ -26,11 +26,15 @@ def changes(before: Fingerprints, after: Fingerprints) -> list[str]:
 @pytest.mark.parametrize(
     ("before", "after", "change"),
     [
-        (HOURS, HOURS.replace("count(*)", "sum(id)"), "step s: 1 hour None None of at by customer: count ( * ) → "),
+        (
+            HOURS,
+            HOURS.replace("count(*)", "sum(id)"),
+            "step s: window of at with size 1 hour by customer: count(*) → ",
+        ),
         (HOURS, HOURS.replace("count(*)", "COUNT( * )"), None),
-        (HOURS, HOURS.replace("1 hour", "2 hours"), "step s: 1 hour"),
+        (HOURS, HOURS.replace("1 hour", "2 hours"), "step s: window of at with size 1 hour"),
         (HOURS_SQL, HOURS_SQL.replace("customer, count", "customer as c, count"), None),
-        (HOURS_SQL, HOURS_SQL.replace("count(*)", "max(id)"), "step s: by customer, window ( at , '1 hour' ): count"),
+        (HOURS_SQL, HOURS_SQL.replace("count(*)", "max(id)"), "step s: by customer, window(at, '1 hour'): count"),
         (HOURS_SQL, HOURS_SQL.replace("customer", "id"), "step s: by customer"),
         (JOIN, JOIN.replace("o.id from", "p.paid from"), None),
         (JOIN, JOIN.replace("o.at = p.paid_at", "p.paid_at between o.at and o.at + interval 1 hour"), "0 ms and 0 ms"),

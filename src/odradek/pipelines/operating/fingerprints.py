@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.model import FilesTarget, Source, TableTarget, TopicOrigin
-from odradek.pipelines.definition.operations import Aggregation, Deduplication, KeyedState, StreamJoin
+from odradek.pipelines.definition.operations import Aggregation, Deduplication, KeyedState, StreamJoin, Window
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.planning.plan import GroupSql, PairSql
 from odradek.pipelines.sql.text import tokens_of
@@ -184,9 +184,8 @@ def _state_of(plan: Plan, table: Table) -> tuple[str, str, tuple[str, ...]]:
     times = [plan.path(each).event_time or NOTHING for each in table.inputs if plan.is_stream(each)]
     match made:
         case Aggregation(window=window):
-            length = "" if window is None else f"{window.size} {window.slide} {window.gap} of {window.column} "
-            text = f"{length}by {', '.join(made.by)}: {_joined(each.expression for each in made.aggregates)}"
-            return text, made.input, made.by
+            text = f"by {', '.join(made.by)}: {_joined(each.expression for each in made.aggregates)}"
+            return text if window is None else f"{_window(window)} {text}", made.input, made.by
         case GroupSql(shape=groups):
             by = _joined(each.text for each in groups.keys)
             text = f"by {by}: {_joined(made.query.text(each.span) for each in groups.aggregates)}"
@@ -208,14 +207,26 @@ def _state_of(plan: Plan, table: Table) -> tuple[str, str, tuple[str, ...]]:
             return NOTHING, table.name, ()
 
 
+def _window(window: Window) -> str:
+    lengths = {"size": window.size, "slide": window.slide, "gap": window.gap}
+    named = " ".join(f"{name} {length}" for name, length in lengths.items() if length is not None)
+    return f"window of {window.column} with {named}"
+
+
 def _bound(bound: Bound | None) -> str:
     return NOTHING if bound is None else f"{bound.ms} ms{' (open)' if bound.is_open else ''}"
 
 
 def _joined(expressions: Iterable[str]) -> str:
     """Expressions by their tokens, so that blanks, comments and upper case of words do not matter."""
-    return ", ".join(" ".join(_token_text(each.kind, each.text) for each in tokens_of(text)) for text in expressions)
+    return ", ".join(map(_by_tokens, expressions))
 
 
-def _token_text(kind: str, text: str) -> str:
-    return repr(text) if kind == "STRING" else text.lower()
+def _by_tokens(expression: str) -> str:
+    text = ""
+    for token in tokens_of(expression):
+        word = repr(token.text) if token.kind == "STRING" else token.text.lower()
+        is_call = word in {"(", "["} and (text[-1:].isalnum() or text.endswith("_"))
+        is_joined = is_call or word in {")", "]", ",", "."} or text.endswith(("(", "[", "."))
+        text += word if is_joined or not text else f" {word}"
+    return text
