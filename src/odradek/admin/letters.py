@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from confluent_kafka import KafkaException, Producer
 
@@ -55,8 +55,7 @@ class Selection:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FoundLetter:
+class FoundLetter(NamedTuple):
     position: Position
     letter: Letter
     key: bytes | None

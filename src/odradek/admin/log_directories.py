@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, BrokerRequests, KnownBroker, by_topic, in_parts, live
@@ -43,8 +43,7 @@ class Copy(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-@dataclass(frozen=True, slots=True)
-class LogDirectory:
+class LogDirectory(NamedTuple):
     """`total_bytes` and `usable_bytes` are those of the volume; −1 if the broker does not report them."""
 
     broker_id: int
@@ -123,7 +122,7 @@ def read_disks(requests: BrokerRequests, state: ClusterState) -> Disks:
         except Failure:
             continue
         sizes |= _sizes_of(found)
-        directories += [replace(each, copies=()) for each in found]
+        directories += [each._replace(copies=()) for each in found]
     return Disks(sizes, tuple(directories), is_denied)
 
 

@@ -12,7 +12,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.broker_requests import (
@@ -26,7 +25,6 @@ from odradek.admin.broker_requests import (
 )
 from odradek.admin.errors import NoSuchTopic, check, error_text
 from odradek.admin.settings import Kind, alter_request, changes_to
-from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.protocol.errors import ErrorCode
@@ -62,8 +60,7 @@ class Place(NamedTuple):
     machine: str
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     partition: PartitionState
     after: Replicas
     size_bytes: int | None = None  # of the partition on its leader; None if it is not known
@@ -215,7 +212,7 @@ def planned_moves(
 
 def with_sizes(moves: Sequence[Move], sizes: Sizes) -> list[Move]:
     return [
-        replace(move, size_bytes=sizes.get((move.partition.leader, move.partition.topic, move.partition.index)))
+        move._replace(size_bytes=sizes.get((move.partition.leader, move.partition.topic, move.partition.index)))
         for move in moves
     ]
 

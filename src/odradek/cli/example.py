@@ -36,10 +36,7 @@ from odradek.examples.simulator.loading import load_simulation
 from odradek.examples.simulator.population import Population
 from odradek.examples.simulator.producer import RecordProducer, producer_settings
 from odradek.local.child_process import command_name
-from odradek.pipelines.definition.nodes import MappingNode, Scalar
-from odradek.pipelines.definition.places import ProblemList, Problems
-from odradek.pipelines.definition.substituting import read_yaml
-from odradek.pipelines.definition.yaml_nodes import read_text
+from odradek.pipelines.definition.places import ProblemList
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -167,19 +164,11 @@ def replaced(value: _Dataclass, **changes: Any) -> _Dataclass:
 
 def warehouse_of(example: Example) -> str | None:
     """The URL of the definition, with the path of a SQLite file resolved from its folder; None without one."""
-    problems = Problems()
-    text = read_text(example.definition, problems)
-    root = None if text is None else read_yaml(text, example.definition, os.environ, problems)
-    if not isinstance(root, MappingNode):
-        return None
-    found, name = root.get("warehouse"), root.get("pipeline")
-    if isinstance(found, Scalar) and found.text:
-        url = found.text
-    elif isinstance(name, Scalar):
-        url = f"{SQLITE}{name.text}.db"
-    else:
-        return None
-    if not url.startswith(SQLITE):
+    from odradek.pipelines.definition.loading import load_file
+
+    pipeline = load_file(example.definition, os.environ)[0].pipeline
+    url = None if pipeline is None else pipeline.warehouse or f"{SQLITE}{pipeline.name}.db"
+    if url is None or not url.startswith(SQLITE):
         return url
     file = Path(example.folder).absolute() / url.removeprefix(SQLITE)
     return f"{SQLITE}{file}" if file.exists() else None

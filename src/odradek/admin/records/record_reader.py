@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.errors import NotAuthorized
 from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
@@ -33,8 +33,7 @@ class Start:
     last: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionRange:
+class PartitionRange(NamedTuple):
     """Records from `start_offset`. `end_offset` is the end of the partition when the range was found."""
 
     partition: int

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -147,11 +147,11 @@ def find_reading_ranges(cluster: Cluster, reading: Reading) -> ReadingRanges:
 
 
 def _ending_at(whole: PartitionRange, offset: int) -> PartitionRange:
-    return replace(whole, end_offset=max(whole.start_offset, min(whole.end_offset, offset)))
+    return whole._replace(end_offset=max(whole.start_offset, min(whole.end_offset, offset)))
 
 
 def _starting_at(whole: PartitionRange, offset: int) -> PartitionRange:
-    return replace(whole, start_offset=min(whole.end_offset, max(whole.start_offset, offset)))
+    return whole._replace(start_offset=min(whole.end_offset, max(whole.start_offset, offset)))
 
 
 def _uncommitted_text(found: Sequence[PartitionRange], committed: Sequence[PartitionRange]) -> str:
@@ -168,9 +168,9 @@ def split_range(whole: PartitionRange, length: int, *, is_backward: bool) -> tup
     """The part of a range to read next, and the rest."""
     if is_backward:
         middle = max(whole.start_offset, whole.end_offset - length)
-        return replace(whole, start_offset=middle), replace(whole, end_offset=middle)
+        return whole._replace(start_offset=middle), whole._replace(end_offset=middle)
     middle = min(whole.end_offset, whole.start_offset + length)
-    return replace(whole, end_offset=middle), replace(whole, start_offset=middle)
+    return whole._replace(end_offset=middle), whole._replace(start_offset=middle)
 
 
 class PageRead(NamedTuple):
@@ -259,7 +259,7 @@ def read_whole_page(cluster: Cluster, reading: Reading, unreadable: Unreadable) 
 
 
 def _without_contents(fetched: FetchedRecord) -> Record:
-    return replace(record_of(fetched), key=None, value=None, headers=())
+    return record_of(fetched)._replace(key=None, value=None, headers=())
 
 
 def read_record(cluster: Cluster, topic: str, partition: int, offset: int) -> Record:

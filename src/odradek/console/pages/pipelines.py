@@ -56,7 +56,7 @@ def list_letters(cluster: Cluster, selection: dead_letters.Selection) -> ListedL
     for each in dead_letters.find_letters(cluster, selection, since=since, on_unreadable=unreadable.add):
         found += 1
         size_bytes += each.size_bytes
-        short = replace(each, value=None if each.value is None else each.value[:LONGEST_VALUE])
+        short = each._replace(value=None if each.value is None else each.value[:LONGEST_VALUE])
         newest.append(ListedLetter(short, each.position in ledger))
         if len(newest) >= 2 * SHOWN_LETTERS:
             newest = _newest(newest)

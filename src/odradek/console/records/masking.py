@@ -21,7 +21,7 @@ import contextlib
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,18 +63,18 @@ def mask(record: Record, rules: Iterable[MaskRule]) -> Record:
     """The record without what the rules hide."""
     rules = tuple(rules)
     if any(rule.hides_key for rule in rules) and record.key is not None:
-        record = replace(record, key=HIDDEN.encode())
+        record = record._replace(key=HIDDEN.encode())
     paths = [rule.path for rule in rules if rule.path is not None]
     if paths and record.headers:
-        record = replace(record, headers=tuple((name, _mask_reason(name, value)) for name, value in record.headers))
+        record = record._replace(headers=tuple((name, _mask_reason(name, value)) for name, value in record.headers))
     hidden = {rule.header.casefold() for rule in rules if rule.header is not None}
     if hidden:
         headers = tuple(
             (name, HIDDEN.encode() if name.casefold() in hidden else value) for name, value in record.headers
         )
-        record = replace(record, headers=headers)
+        record = record._replace(headers=headers)
     if paths and record.value is not None:
-        record = replace(record, value=_mask_value(record.value, paths))
+        record = record._replace(value=_mask_value(record.value, paths))
     return record
 
 
@@ -233,7 +233,7 @@ class DecodeAndMask:
         decoder = self.decoders.get(record.topic)
         if decoder is not None and record.value:
             with contextlib.suppress(Exception):
-                record = replace(record, value=decoder(record.value))
+                record = record._replace(value=decoder(record.value))
         return mask(record, self.masks)
 
     def changes(self, topic: str) -> bool:

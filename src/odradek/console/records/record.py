@@ -10,11 +10,9 @@ import contextlib
 import json
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from odradek.console.records import json_path
-from odradek.conventions.dataclass import dataclass
 from odradek.record_text import text_fields
 
 ROW_CHARACTERS = 240  # of the value in a row of a table
@@ -23,8 +21,7 @@ CHARACTER_BYTES = 4  # at most, in UTF-8
 Rank = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     topic: str
     partition: int
     offset: int
@@ -42,8 +39,7 @@ class Record:
 
 def cut_to_row(record: Record) -> Record:
     """The bytes that a row shows, one more if there are more, and as many headers: each counts one byte."""
-    return replace(
-        record,
+    return record._replace(
         key=None if record.key is None else record.key[: KEY_CHARACTERS * CHARACTER_BYTES + 1],
         value=None if record.value is None else record.value[: ROW_CHARACTERS * CHARACTER_BYTES + 1],
         headers=(("…", None),) * len(record.headers),
