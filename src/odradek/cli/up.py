@@ -232,10 +232,8 @@ def up(
         raise click.UsageError("--brokers starts brokers, and the other options name running ones: give one of both")
     require_packages()
     example = find_example(name)
-    view, simulation = (
-        examples.read_view(example),
-        examples.overridden(examples.read_simulation(example), rate, entities, seed),
-    )
+    view = examples.read_view(example)
+    simulation = examples.overridden(examples.read_simulation(example), rate, entities, seed)
     file = definition or example.definition
     is_stopped = threading.Event()
     screen = chosen_screen(view.title, "", as_json=as_json)
@@ -260,7 +258,7 @@ def up(
         screen.hint = examples.consume_hint(view.output, cluster.bootstrap_servers)
         starting.brokers_are_ready(cluster.bootstrap_servers)
         if page_port is not None:
-            stack.enter_context(console_of(cluster, page_port, screen, example.name if view.readings else ""))
+            stack.enter_context(ConsoleProcess(cluster, page_port, screen, example.name if view.readings else ""))
         # The records begin while Spark starts, so that there is something to see; the pipeline reads them all. They are
         # few until it does, so that it is not late. All figures count from here.
         model = LiveViewModel(view, time.time())
@@ -273,8 +271,10 @@ def up(
         process = stack.enter_context(PipelineProcess(arguments, is_stopped, starting.take_line))
         starting.stages.picture = pipeline_picture(file, os.environ)
         if starting.wait(process, seconds):
-            send_all = partial(setattr, sender, "rate", simulation.rate)
-            watch(follower, warehouse, model, screen, is_stopped, seconds, starting.stages, send_all)
+            watch(
+                follower, warehouse, model, screen, is_stopped, seconds, starting.stages,
+                partial(setattr, sender, "rate", simulation.rate),  # all records from the first output on
+            )  # fmt: skip
             report("stopping")
         screen.close()
     process.raise_failure()
@@ -331,16 +331,19 @@ def choose_console_port(wanted: int | None) -> int:
 
 
 class ConsoleProcess:
-    """`odradek console`. Reports the address of its page, or why there is none."""
+    """`odradek console`. The screen points to its page of the example; a line says why there is none."""
 
-    def __init__(
-        self, connection: Sequence[str], port: int, report: Callable[[str], None], report_failure: Callable[[str], None]
-    ) -> None:
-        self._command = odradek_command("console", *connection, "--listen", f"127.0.0.1:{port}", "--format", "json")
+    def __init__(self, cluster: Cluster, port: int, screen: LineScreen, example: str) -> None:
+        connection = [each.replace("--cluster-profile=", "--profile=") for each in connection_arguments()]
+        self._command = odradek_command(
+            "console", "--bootstrap-server", cluster.bootstrap_servers, *connection,
+            "--listen", f"127.0.0.1:{port}", "--format", "json",
+        )  # fmt: skip
+        page = f"examples/{example}" if example else ""
         self._child = ChildProcess(
-            on_ready=lambda: report(self._child.facts["console"]), on_output_end=self._report_early_end
+            on_ready=lambda: screen.show_console(f"{self._child.facts['console']}{page}"),
+            on_output_end=self._report_early_end,
         )
-        self._report_failure = report_failure
         self._is_stopping = False
 
     def __enter__(self) -> Self:
@@ -350,20 +353,8 @@ class ConsoleProcess:
     def _report_early_end(self) -> None:
         self._child.wait()
         if not self._is_stopping and self._child.process is not None and self._child.process.returncode:
-            self._report_failure(self._child.error_text())
+            report(f"console: {self._child.error_text()}")
 
     def __exit__(self, *_error: object) -> None:
         self._is_stopping = True
         self._child.end(signal.SIGTERM, CONSOLE_STOP_TIMEOUT_S)
-
-
-def console_of(cluster: Cluster, port: int, screen: LineScreen, example: str) -> ConsoleProcess:
-    """The console, to whose page of the example the screen then points."""
-    page = f"examples/{example}" if example else ""
-    connection = [each.replace("--cluster-profile=", "--profile=") for each in connection_arguments()]
-    return ConsoleProcess(
-        ["--bootstrap-server", cluster.bootstrap_servers, *connection],
-        port,
-        lambda address: screen.show_console(f"{address}{page}"),
-        lambda reason: report(f"console: {reason}"),
-    )

@@ -285,15 +285,14 @@ class ClusterDemo:
 
     def _kill_or_revive(self, period_s: float, now_s: float, began_s: float) -> None:
         """Kill a leader half a period after everything was well again; start it again half a period later."""
-        processes = self._processes.values()
-        changed_s = max(began_s, *(since_s for _, since_s in processes))
-        if now_s - changed_s < period_s / 2:
+        processes, state = self._processes.values(), self._state
+        if now_s - max(began_s, *(since_s for _, since_s in processes)) < period_s / 2:
             return
-        is_well = self._state is not None and self._state.is_healthy
-        if is_well and all(process == "running" for process, _ in processes):
-            self._kill_a_leader()
-        else:
+        if state is None or not state.is_healthy or any(process != "running" for process, _ in processes):
             self._revive_all()
+            return
+        leaders = [each.leader for each in state.of_topics([TOPIC]) if each.leader in self._processes]
+        self._kill((leaders or list(self._processes))[0])
 
     def _frame(self, now_s: float) -> ClusterFrame:
         brokers = [
@@ -326,13 +325,6 @@ class ClusterDemo:
                     self._kill(int(key))
                 elif process == "killed":
                     self._revive(int(key))
-
-    def _kill_a_leader(self) -> None:
-        partitions = self._state.of_topics([TOPIC]) if self._state is not None else []
-        running = [node_id for node_id, (process, _) in self._processes.items() if process == "running"]
-        leaders = [each.leader for each in partitions if each.leader in running]
-        if leaders or running:
-            self._kill((leaders or running)[0])
 
     def _revive_all(self) -> None:
         for node_id, (process, _) in list(self._processes.items()):
