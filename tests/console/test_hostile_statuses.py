@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from odradek.console.models import Pipelines
+from odradek.console.settings import ConsoleSettings
 from odradek.console.views.overview import columns
 from odradek.console.views.pipelines import CHARTS, pipeline_row, pipeline_view
 from odradek.console.web.rendering import Renderer, event
@@ -59,7 +60,7 @@ def changed(document: dict[str, Any], changes: list[tuple[Path, Any]]) -> dict[s
 
 
 CHANGES = st.lists(st.tuples(st.sampled_from(paths_of(DOCUMENT)), JSON), min_size=1, max_size=3)
-RENDERER = Renderer(Tokens(), addresses=["127.0.0.1:9092"], is_read_only=False)
+RENDERER = Renderer(Tokens(), ConsoleSettings(), "127.0.0.1:9092")
 
 
 def show_pages(pipelines: Pipelines) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from odradek.admin.cluster import Cluster
 from odradek.console.models import MOST_PIPELINES, KnownPipeline, Pipelines, parse_update
+from odradek.console.settings import ConsoleSettings
 from odradek.console.views.pipelines import draw, pipeline_row, pipeline_rows, pipeline_view, state_of
 from odradek.console.web.rendering import Renderer
 from odradek.console.web.safety import Tokens
@@ -130,7 +131,7 @@ def test_with_masks_neither_an_error_nor_a_line_of_output_is_shown() -> None:
 
 
 def test_without_an_answer_of_the_cluster_the_list_does_not_say_that_there_are_no_pipelines() -> None:
-    renderer = Renderer(Tokens(), addresses=["kafka:9092"], is_read_only=False)
+    renderer = Renderer(Tokens(), ConsoleSettings(), "kafka:9092")
     for trouble, notice in (("", ""), ("no answer", ""), ("", "Shown is the state of 9 s ago.")):
         shown = renderer.fragment("pipelines_table.html", rows=[], trouble=trouble, state_notice=notice)
         assert ("No pipelines" in shown) == (not trouble and not notice)
@@ -186,7 +187,7 @@ def test_failures_come_first_with_their_reason_and_restarts() -> None:
     known = [known_with("a", batch_s=995.0), known_with("b"), known_with("c", **FAILED)]
     rows = pipeline_rows(known, 1001.0)
     assert [row.status.name for row in rows] == ["c", "b", "a"]
-    renderer = Renderer(Tokens(), addresses=["kafka:9092"], is_read_only=False)
+    renderer = Renderer(Tokens(), ConsoleSettings(), "kafka:9092")
     page = html.unescape(renderer.fragment("pipelines_table.html", rows=rows, trouble=""))
     assert "1 of 3 pipelines fails" in page
     for words in ("restarted, no batch finished", "cannot cast '4111'", "7 restarts"):

@@ -155,7 +155,7 @@ def test_a_record_is_shown_as_text(visitor: Visitor, topic: str, produce: Callab
     assert "&lt;script&gt;" in stream.source
 
 
-async def headers_of(application: Any, host: str = "localhost", **settings: Any) -> tuple[int, Headers]:
+async def headers_of(application: Any, host: str = "localhost", public_url: str = "") -> tuple[int, Headers]:
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -165,7 +165,7 @@ async def headers_of(application: Any, host: str = "localhost", **settings: Any)
         return {"type": "http.request"}
 
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", host.encode())]}
-    await Safety(application, Tokens(), is_read_only=False, **settings)(scope, receive, send)
+    await Safety(application, Tokens(), ConsoleSettings("localhost", public_url=public_url))(scope, receive, send)
     return sent[0]["status"], Headers(raw=sent[0]["headers"])
 
 
@@ -190,8 +190,8 @@ async def test_a_bug_is_answered_with_the_same_headers(caplog: pytest.LogCapture
     ],
 )
 async def test_browsers_are_told_to_use_https_only(host: str, is_https: bool, is_sent: bool) -> None:
-    hosts = frozenset({"console.example", "localhost"})
-    _, headers = await headers_of(PlainTextResponse("page"), host, hosts=hosts, is_https=is_https)
+    public_url = f"{'https' if is_https else 'http'}://console.example"
+    _, headers = await headers_of(PlainTextResponse("page"), host, public_url)
     assert headers.get("strict-transport-security") == ("max-age=31536000" if is_sent else None)
 
 

@@ -16,6 +16,7 @@ from odradek.console.cluster.snapshot import Snapshot, examine, growth_bytes, ra
 from odradek.console.models import Samples, Series
 from odradek.console.records.masking import mask, parse_rule
 from odradek.console.records.record import Record, parse_filter
+from odradek.console.settings import ConsoleSettings
 from odradek.console.views.figures import age, compact, moment, number, ranges, rate, setting_hint, size, sparkline
 from odradek.console.views.groups import MOST_TOPICS, assignment_text, trend_of
 from odradek.console.views.overview import overview
@@ -136,7 +137,7 @@ def test_topics_are_searched_sorted_and_cut_into_pages() -> None:
 
 
 def test_a_page_of_ten_thousand_topics_is_as_small_as_one_of_a_hundred() -> None:
-    renderer = Renderer(Tokens(), addresses=["kafka:9092"], is_read_only=False)
+    renderer = Renderer(Tokens(), ConsoleSettings(), "kafka:9092")
     sizes = []
     for topics in (100, 10_000):
         page = list_topics(snapshot_of(topics), Series(10), parse_query({}))

@@ -61,13 +61,7 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
     """Without a login there is one console for all browsers; with one, each session has its own (`login`)."""
     tokens = Tokens()
     assets = read_assets()
-    renderer = Renderer(
-        tokens,
-        addresses=cluster.bootstrap_servers.split(","),
-        is_read_only=settings.is_read_only,
-        is_https=settings.is_https,
-        assets_version=version_of(assets),
-    )
+    renderer = Renderer(tokens, settings, cluster.bootstrap_servers, version_of(assets))
     renderer.shows_section["examples"] = has_examples
     renderer.state_notice = lambda request: (
         state_notice(console_of(request).watch.freshness()) if has_console(request) else ""
@@ -100,13 +94,7 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
     app = Starlette(
         routes=[*ROUTES, Route("/assets/{path:path}", Assets(assets).show)],
         middleware=[
-            Middleware(
-                Safety,
-                tokens=tokens,
-                is_read_only=settings.is_read_only,
-                hosts=settings.hosts,
-                is_https=settings.is_https,
-            ),
+            Middleware(Safety, tokens=tokens, settings=settings),
             *([Middleware(Gate, logins=logins)] if logins is not None else []),
         ],
         exception_handlers={HTTPException: _show_http_error, **dict.fromkeys(STATUSES, _show_failure)},

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import quote, urlencode
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from odradek.console.settings import ConsoleSettings
     from odradek.console.web.safety import Tokens
 
 FLASH_COOKIE = "odradek_notice"
@@ -46,19 +47,11 @@ SECTIONS = (
 
 
 class Renderer:
-    def __init__(
-        self,
-        tokens: Tokens,
-        *,
-        addresses: Sequence[str],
-        is_read_only: bool,
-        is_https: bool = False,
-        assets_version: str = "",
-    ) -> None:
+    def __init__(self, tokens: Tokens, settings: ConsoleSettings, servers: str, assets_version: str = "") -> None:
         self._tokens = tokens
         self.shows_section: dict[str, Callable[[Request], bool]] = {}  # of sections that are not always shown
         self.state_notice: Callable[[Request], str] = lambda _request: ""  # about the cluster's state on a page
-        self._is_https = is_https
+        self._is_https = settings.is_https
         self._notice_key = secrets.token_bytes(32)
         self.environment = Environment(
             loader=FileSystemLoader(str(files("odradek.console").joinpath("templates"))),
@@ -74,7 +67,8 @@ class Renderer:
             "path": lambda text: quote(str(text), safe=""),
             "query": _query_of,
         }
-        self.environment.globals.update(addresses=addresses, is_read_only=is_read_only, assets=assets_version)
+        self.environment.globals |= {"addresses": servers.split(","), "is_read_only": settings.is_read_only}
+        self.environment.globals["assets"] = assets_version
         self._templates = frozenset(self.environment.list_templates())
 
     def compile_templates(self) -> None:

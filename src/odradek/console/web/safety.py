@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 
-from odradek.console.settings import host_of
+from odradek.console.settings import ConsoleSettings, host_of
 from odradek.conventions.addresses import is_loopback
 
 if TYPE_CHECKING:
@@ -104,27 +104,18 @@ def refusal(method: str, headers: Headers, *, is_read_only: bool, hosts: frozens
 class Safety:
     """The outermost layer of the application. Tokens of forms are checked where forms are read (`checked_form`)."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        tokens: Tokens,
-        *,
-        is_read_only: bool,
-        hosts: frozenset[str] = frozenset(),
-        is_https: bool = False,
-    ) -> None:
+    def __init__(self, app: ASGIApp, tokens: Tokens, settings: ConsoleSettings) -> None:
         self._app = app
         self._tokens = tokens
-        self._is_read_only = is_read_only
-        self._hosts = hosts
+        self._settings = settings
         # Not for this machine, whose names are those of other programs, too.
-        self._secured_hosts = frozenset(host for host in hosts if is_https and not is_loopback(host))
-        self._cookie = f"{HTTPS_PREFIX}{COOKIE}" if is_https else COOKIE
-        self._flags = "Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if is_https else "")
+        self._secured_hosts = {each for each in settings.hosts if settings.is_https and not is_loopback(each)}
+        self._cookie = f"{HTTPS_PREFIX}{COOKIE}" if settings.is_https else COOKIE
+        self._flags = "Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if settings.is_https else "")
 
     def _refusal_of(self, scope: Scope, headers: Headers) -> tuple[str, int]:
-        is_read_only = self._is_read_only and scope["path"] not in SESSION_PATHS
-        reason = refusal(scope["method"], headers, is_read_only=is_read_only, hosts=self._hosts)
+        is_read_only = self._settings.is_read_only and scope["path"] not in SESSION_PATHS
+        reason = refusal(scope["method"], headers, is_read_only=is_read_only, hosts=self._settings.hosts)
         if not reason and (
             "\0" in scope["path"] or b"%00" in scope.get("query_string", b"")
         ):  # the client library takes none
