@@ -190,24 +190,27 @@ def select_partitions(state: ClusterState, names: Sequence[str], indexes: Sequen
     return [partition for partition in found if not indexes or partition.index in indexes]
 
 
-def planned_moves(
-    state: ClusterState,
-    names: Sequence[str],
-    indexes: Sequence[int],
-    to: Sequence[int] | None,
-    drain: Sequence[int],
-    replication_factor: int | None,
-) -> list[Move]:
+class MoveGoal(NamedTuple):
+    """Which topics are spread over which brokers; without topics, everything that the drained brokers have."""
+
+    topics: Sequence[str] = ()
+    indexes: Sequence[int] = ()  # of a topic; all without any
+    to: Sequence[int] = ()  # all that run without any
+    drain: Sequence[int] = ()
+    replication_factor: int | None = None
+
+
+def planned_moves(state: ClusterState, goal: MoveGoal) -> list[Move]:
     running = {broker.broker_id for broker in state.brokers.values() if not broker.is_fenced}
-    wanted = set(to) if to else running
+    wanted = set(goal.to) or running
     for broker in sorted(wanted - running):
         raise Failure(f"broker {broker} does not run; running brokers: {', '.join(map(str, sorted(running)))}")
-    wanted -= set(drain)
-    partitions = select_partitions(state, names, indexes)
-    if not names:  # everything that a drained broker has
-        partitions = [each for each in partitions if set(each.target) & set(drain)]
+    wanted = wanted - set(goal.drain)
+    partitions = select_partitions(state, goal.topics, goal.indexes)
+    if not goal.topics:
+        partitions = [each for each in partitions if set(each.target) & set(goal.drain)]
     places = {broker: Place(state.brokers[broker].rack, state.brokers[broker].host) for broker in sorted(wanted)}
-    return plan_moves(partitions, places, replication_factor)
+    return plan_moves(partitions, places, goal.replication_factor)
 
 
 def with_sizes(moves: Sequence[Move], sizes: Sizes) -> list[Move]:

@@ -14,6 +14,7 @@ from odradek.admin.errors import NotAuthorized
 from odradek.admin.log_directories import Sizes, read_sizes
 from odradek.admin.partitions import (
     Move,
+    MoveGoal,
     Refused,
     alter_reassignments,
     planned_moves,
@@ -271,7 +272,8 @@ def reassign(
         raise click.UsageError("name topics, or give --drain or --file")
     if indexes and len(names) != 1 and not path:
         raise click.UsageError("--partition needs exactly one TOPIC")
-    moves = moves_of_file(state, path) if path else planned_moves(state, names, indexes, to, drain, replication_factor)
+    goal = MoveGoal(names, indexes, to or (), drain, replication_factor)
+    moves = moves_of_file(state, path) if path else planned_moves(state, goal)
     sizes = read_sizes(requests, state, [move.partition for move in moves])
     run_plan(requests, with_sizes(moves, sizes), throttle, dry_run=dry_run, waits=waits, yes=yes, as_json=as_json)
 

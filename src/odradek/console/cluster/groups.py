@@ -124,14 +124,6 @@ class DescribedGroup:
     denial: str = ""  # the permission that the user lacks for a part
 
 
-class ResetGoal(NamedTuple):
-    """`way` is earliest, latest, time, offset or shift; `number` is the time in ms, the offset or the shift."""
-
-    way: str
-    number: int = 0
-    topics: tuple[str, ...] = ()
-
-
 def groups_of_topic(cluster: Cluster, snapshot: Snapshot, topic: str) -> TopicGroups:
     """The groups that read the topic, of the first ones by name."""
     listed = groups.list_groups(cluster.requests)[0]
@@ -197,10 +189,10 @@ def last_ends(snapshot: Snapshot, keys: Collection[Key]) -> tuple[dict[Key, int]
     return ends, failures_of((each for each in partitions if (each.topic, each.index) in unknown), ends)
 
 
-def plan_reset(cluster: Cluster, name: str, goal: ResetGoal) -> list[Move]:
+def plan_reset(cluster: Cluster, name: str, goal: Goal, topics: Sequence[str]) -> list[Move]:
     """Before and after of each partition. Failure while the group has active members."""
-    before = committed_offsets(cluster, name, is_new_allowed=bool(goal.topics))
-    keys = choose_partitions(cluster, goal.topics, before)
+    before = committed_offsets(cluster, name, is_new_allowed=bool(topics))
+    keys = choose_partitions(cluster, topics, before)
     if not keys:
         raise Failure(f"group {name} has no committed offsets; name a topic")
-    return plan_moves(cluster, before, keys, Goal(goal.way, goal.number))
+    return plan_moves(cluster, before, keys, goal)

@@ -142,14 +142,6 @@ async def show_rules(request: PageRequest) -> Response:
     )
 
 
-class AccessQuestion(NamedTuple):
-    principal: str
-    operation: str
-    kind: str
-    name: str
-    host: str
-
-
 class AccessAnswer(NamedTuple):
     is_allowed: bool
     sentence: str
@@ -157,27 +149,22 @@ class AccessAnswer(NamedTuple):
     note: str
 
 
-def check_access(cluster: Cluster, asked: AccessQuestion) -> AccessAnswer:
-    """The decision of `odradek acl check`."""
-    name = CLUSTER_NAME if asked.kind == "cluster" else asked.name
-    operation, host = acls.OPERATIONS[asked.operation], asked.host or WILDCARD
-    found = acls.check_access(cluster, asked.principal, operation, acls.TYPES[asked.kind], name, host)
-    verb = "may" if found.decision.is_allowed else "may not"
-    resource = "the cluster" if asked.kind == "cluster" else f"{asked.kind} {name}"
-    sentence = f"{asked.principal} {verb} {asked.operation} on {resource}"
-    note = "" if found.knows_settings else acls.UNKNOWN_SETTINGS
-    return AccessAnswer(found.decision.is_allowed, sentence, acls.explanation(found.decision), note)
-
-
-def parse_question(fields: Mapping[str, str]) -> AccessQuestion:
+def check_access(cluster: Cluster, fields: Mapping[str, str]) -> AccessAnswer:
+    """The decision of `odradek acl check`. FormError for fields that ask no question."""
     kind, operation = fields.get("kind", "topic"), fields.get("operation", "Read")
-    name = fields.get("name", "").strip()[:LARGEST_FIELD]
+    name = fields.get("name", "").strip()[:LARGEST_FIELD] if kind != "cluster" else CLUSTER_NAME
     if kind not in acls.TYPES or operation not in acls.OPERATIONS:
         raise FormError("choose an operation and a kind of resource")
-    if not name and kind != "cluster":
+    if not name:
         raise FormError(f"name the {kind}")
     principal = views.parse_principal(fields.get("principal", "").strip()[:LARGEST_FIELD])
-    return AccessQuestion(principal, operation, kind, name, fields.get("host", "").strip()[:100])
+    host = fields.get("host", "").strip()[:100] or WILDCARD
+    found = acls.check_access(cluster, principal, acls.OPERATIONS[operation], acls.TYPES[kind], name, host)
+    verb = "may" if found.decision.is_allowed else "may not"
+    resource = "the cluster" if kind == "cluster" else f"{kind} {name}"
+    note = "" if found.knows_settings else acls.UNKNOWN_SETTINGS
+    sentence = f"{principal} {verb} {operation} on {resource}"
+    return AccessAnswer(found.decision.is_allowed, sentence, acls.explanation(found.decision), note)
 
 
 @ROUTES.page("/access/check")
@@ -186,7 +173,7 @@ async def show_check(request: PageRequest) -> Response:
     answer: AccessAnswer | None = None
     if request.query_params.get("principal"):
         try:
-            answer = await request.console.call(check_access, parse_question(request.query_params))
+            answer = await request.console.call(check_access, request.query_params)
         except (Failure, FormError) as problem:
             request.error = str(problem)
     return request.render(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from odradek.admin.groups import delete_group, list_groups
-from odradek.admin.resets import Move, alter, consequence
+from odradek.admin.resets import Goal, Move, alter, consequence
 from odradek.console.cluster import groups
 from odradek.console.cluster.watch import GROUP_SERIES, LAGS_S, OLD_AFTER
 from odradek.console.pages.requests import Form, PageRequest, Routes
@@ -67,20 +67,18 @@ async def show(request: PageRequest) -> Response:
     )
 
 
-def parse_goal(form: Form) -> groups.ResetGoal:
+def parse_goal(form: Form) -> Goal:
     """FormError for a way or a number that cannot be read."""
     way, text = form.text("way"), form.text("at")
     if way not in dict(WAYS):
         raise FormError("choose where to reset to")
-    topics = tuple(form.text("topics").split())
     if way == "time":
         try:
-            return groups.ResetGoal(way, parse_time_ms(text, int(time.time() * 1000)), topics)
+            return Goal(way, parse_time_ms(text, int(time.time() * 1000)))
         except (ValueError, OverflowError):
             raise FormError(f"{text[:60]!r} is not a time; write 2026-01-31T12:00, epoch ms, or -1h") from None
     least = 0 if way == "offset" else -INT64_MAX
-    number = parse_number(text, way, least, INT64_MAX) if way in ("offset", "shift") else 0
-    return groups.ResetGoal(way, number, topics)
+    return Goal(way, parse_number(text, way, least, INT64_MAX) if way in ("offset", "shift") else 0)
 
 
 @ROUTES.page("/group/reset")
@@ -98,7 +96,8 @@ async def show_reset(request: PageRequest, moves: Sequence[Move] = ()) -> Respon
 @ROUTES.form("/group/reset/preview", show_reset)
 async def preview_reset(request: PageRequest) -> Response:
     name = request.required("name", "group")
-    return await show_reset(request, await request.console.call(groups.plan_reset, name, parse_goal(request.posted)))
+    goal, topics = parse_goal(request.posted), request.posted.text("topics").split()
+    return await show_reset(request, await request.console.call(groups.plan_reset, name, goal, topics))
 
 
 def planned_move(topic: Any, partition: Any, before: Any, after: Any) -> Move:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.admin.cluster_state import read_state
 from odradek.admin.log_directories import read_sizes
-from odradek.admin.partitions import Move, alter_reassignments, planned_moves, with_sizes
+from odradek.admin.partitions import Move, MoveGoal, alter_reassignments, planned_moves, with_sizes
 from odradek.console.pages.requests import Form, PageRequest, Routes, stream_samples
 from odradek.console.views.figures import parse_number
 from odradek.console.views.overview import CHARTS, MEASURED_CHARTS, broker_rows, overview, used_percent
@@ -77,22 +77,13 @@ async def show_brokers(request: PageRequest, planned: Sequence[Move] | None = No
     )
 
 
-class MoveGoal(NamedTuple):
-    """Which topics are spread over which brokers; without topics, everything that the drained brokers have."""
-
-    topics: tuple[str, ...] = ()
-    to: tuple[int, ...] = ()
-    drain: tuple[int, ...] = ()
-    replication_factor: int | None = None
-
-
 def plan_moves(cluster: Cluster, goal: MoveGoal) -> list[Move]:
     state = read_state(cluster.requests)
     if not state.knows_reassignments:
         raise Failure("no controller answers; wait for an election, and try again")
     if not goal.topics and not goal.drain:
         raise Failure("name topics, or a broker to drain")
-    moves = planned_moves(state, goal.topics, (), goal.to or None, goal.drain, goal.replication_factor)
+    moves = planned_moves(state, goal)
     return with_sizes(moves, read_sizes(cluster.requests, state, [move.partition for move in moves]))
 
 
@@ -102,7 +93,8 @@ def parse_ids(text: str, name: str) -> tuple[int, ...]:
 
 def parse_goal(form: Form) -> MoveGoal:
     return MoveGoal(
-        tuple(form.text("topics").replace(",", " ").split()),
+        form.text("topics").replace(",", " ").split(),
+        (),
         parse_ids(form.text("to"), "to brokers"),
         parse_ids(form.text("drain"), "drain"),
         parse_number(form.text("factor"), "replicas", 1, 100) if form.text("factor") else None,
