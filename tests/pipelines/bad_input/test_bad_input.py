@@ -84,26 +84,6 @@ views: {last: {from: readings, key: [id]}}
     assert table(stage, "select id, length(name) from last") == [(1, MEGABYTE + 48_000)]
 
 
-def test_an_expectation_that_is_never_met_quarantines_everything(stage: Stage) -> None:
-    stage.create("in", 2)
-    for partition in (0, 1):
-        stage.produce("in", [{"id": number} for number in range(500)], partition=partition)
-    (report,) = stage.run(
-        stage.pipeline(
-            SOURCE
-            + """
-steps:
-  good: {sql: select * from readings, expect: {never: {check: 1 = 0, otherwise: quarantine}}}
-sinks: {out: {from: good, topic: "@out"}}
-"""
-        )
-    )
-    assert [(each.expectation, each.rows) for each in report.violations] == [("never", 1000)]
-    assert stage.read("out") == []
-    dead = stage.read("dead")
-    assert len({each.headers["odradek-source"] for each in dead}) == len(dead) == 1000
-
-
 def test_a_full_disk_stops_it_with_the_reason_and_loses_nothing(stage: Stage) -> None:
     stage.create("in", 1)
     pipeline = stage.pipeline(SOURCE + "views: {last: {from: readings, key: [id]}}")
@@ -164,12 +144,6 @@ def test_a_database_without_a_driver_is_reported(stage: Stage) -> None:
         ("raise KeyError('no such pump')", r"step 'own': KeyError: 'no such pump' \(.*own_{}.py, line 2, in go\)"),
         ("return [1, 2]", "own_{}:go returned list instead of a DataFrame"),
         ("return frame.select('nothing')", "step 'own': .*nothing.* cannot be resolved"),
-        pytest.param(
-            "import no_such_module",
-            "step 'own': ModuleNotFoundError: No module named 'no_such_module'",
-            marks=pytest.mark.soak,
-        ),
-        pytest.param("return frame.no_such_method()", "step 'own': .*no_such_method", marks=pytest.mark.soak),
     ],
 )
 def test_a_python_step_that_fails_is_reported_with_its_place(stage: Stage, body: str, message: str) -> None:
@@ -211,11 +185,6 @@ def test_a_wrong_database_is_reported_before_spark_starts(stage: Stage, url: str
         run_pipeline(renamed(pipeline, warehouse=url, engine=Engine.BATCH), RunOptions(), lambda: False, callbacks)
     assert "secret" not in str(refused.value)
     assert said == []
-
-
-def test_what_is_no_url_is_no_database() -> None:
-    with pytest.raises(WarehouseRefused, match="'here' is not a database URL"):
-        Warehouse("here")
 
 
 @pytest.mark.parametrize(
