@@ -52,13 +52,26 @@ def determinism(plan: Plan) -> Iterator[Refusal]:
             yield from _implicit_cast(written, call)
     for table in plan.tables.values():
         yield from _cast_keys(plan, table)
-        if isinstance(table.made_by, StaticSql):
-            yield from _random_calls(table, table.made_by.part)
+        made = table.made_by
+        if isinstance(made, StaticSql):
+            tree = parse_any(made.part.text)
+            yield from _random_calls(table, made.part, tree)
+            yield from _samples(table, made.part, tree)
+        elif isinstance(made, RowSql | GroupSql):
+            yield from _samples(table, made.query.part, made.query.tree)
 
 
-def _random_calls(table: Table, part: Part) -> Iterator[Refusal]:
+def _samples(table: Table, part: Part, tree: exp.Expr) -> Iterator[Refusal]:
+    """A sample of a static table has other rows in each batch."""
+    if tree.find(exp.TableSample):
+        message = f"{table.described} uses TABLESAMPLE, which the rows do not determine"
+        hint = "use a condition, such as where pmod(xxhash64(id), 10) = 0"
+        yield Refusal(Code.UNDETERMINED, table, table.place_in_sql(part.start), message, hint)
+
+
+def _random_calls(table: Table, part: Part, tree: exp.Expr) -> Iterator[Refusal]:
     """A static table is read again in each batch: its rows must be the same."""
-    for node in parse_any(part.text).find_all(exp.Anonymous):
+    for node in tree.find_all(exp.Anonymous):
         name = str(node.this).lower()
         if undetermined(name) == HASHED:
             message = f"{table.described} uses {name}, which the rows do not determine"
