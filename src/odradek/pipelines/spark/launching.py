@@ -26,13 +26,12 @@ from odradek.pipelines.spark.analysing.analysis import analysed
 from odradek.pipelines.spark.continuing import continuing
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.progress import ProgressWatch
-from odradek.pipelines.spark.engines.realtime import RealtimeEngine
-from odradek.pipelines.spark.engines.realtime_tasks import local_threads
+from odradek.pipelines.spark.engines.realtime import RealtimeEngine, local_threads
 from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
-from odradek.pipelines.spark.lakehouse_settings import lakehouse_settings
 from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sessions.failures import PipelineError, SparkProcessEnded, plain_message
 from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles
+from odradek.pipelines.spark.sessions.jars import lakehouse_settings
 from odradek.pipelines.spark.sessions.session import start_session
 from odradek.pipelines.spark.sessions.user_code import ship_modules
 from odradek.pipelines.spark.writing.databases import check_databases

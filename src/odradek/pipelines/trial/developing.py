@@ -11,14 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
-from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.places import ProblemList, Problems
-from odradek.pipelines.planning.rules import checked_plan
 from odradek.pipelines.spark.analysing.analysis import analysed
-from odradek.pipelines.spark.computing.frames import without_internal
-from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.functions import register_functions
-from odradek.pipelines.spark.previewing import checked_name, recent_start
+from odradek.pipelines.spark.previewing import checked_name, rows_of, with_recent_start
 from odradek.pipelines.spark.query_frames import answer_of
 from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
@@ -29,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from odradek.pipelines.definition.loading import Definition
-    from odradek.pipelines.definition.model import Source
+    from odradek.pipelines.definition.model import TopicOrigin
     from odradek.pipelines.definition.places import Problem
     from odradek.pipelines.planning.plan import Plan
     from odradek.pipelines.spark.small_reads import Answer
@@ -115,22 +111,9 @@ def keeps_state(plan: Plan) -> bool:
 
 def recent_rows(session: SparkSession, plan: Plan, step: str, records: int) -> Answer:
     """The rows of a source or step, computed once from the last records of each partition."""
-    name = checked_name(plan.pipeline, step)
-    needed, cluster = set(plan.upstream(name)), check_topics(plan.pipeline)
-
-    def recent(source: Source) -> Source:
-        if source.name not in needed or not isinstance(source.origin, TopicOrigin):
-            return source
-        start = recent_start(source.origin, plan.pipeline, cluster, records)
-        return replace(source, origin=replace(source.origin, start=start))
-
-    pipeline = replace(plan.pipeline, sources=tuple(map(recent, plan.pipeline.sources)))
-
-    def load(source: Source) -> DataFrame:
-        return read_once(session, source, pipeline, cluster.partitions_of)
-
-    register_functions(session, pipeline)
-    answer = answer_of(without_internal(Tables(session, checked_plan(pipeline, Problems()), load).rows(name)))
+    name, cluster = checked_name(plan.pipeline, step), check_topics(plan.pipeline)
+    register_functions(session, plan.pipeline)
+    answer = answer_of(rows_of(session, with_recent_start(plan, name, cluster, records), name, cluster))
     return replace(answer, rows=iter(list(answer.rows)))
 
 

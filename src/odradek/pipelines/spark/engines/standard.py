@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.pipelines.definition.model import FilesTarget, Source
 from odradek.pipelines.definition.vocabulary import Delivery, Duration
 from odradek.pipelines.operating.checkpoints import checkpoint_uri
-from odradek.pipelines.spark.batch_numbers import number_of
 from odradek.pipelines.spark.computing.batch_rows import write_program
 from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing
 from odradek.pipelines.spark.computing.fan_out import FanOut, static_violations, without_partitioning
@@ -28,7 +27,7 @@ from odradek.pipelines.spark.sessions.private_names import LOG
 from odradek.pipelines.spark.writing.delivery import transactions_of
 from odradek.pipelines.spark.writing.kafka_records import streamed_to_topics
 from odradek.pipelines.spark.writing.outputs import WrittenOutputs, outputs_of, write_outputs
-from odradek.pipelines.spark.writing.run_takeover import run_of, take_over, writes_of
+from odradek.pipelines.spark.writing.run_takeover import number_of, run_of, take_over, writes_of
 
 if TYPE_CHECKING:
     from collections import Counter

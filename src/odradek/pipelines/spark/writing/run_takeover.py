@@ -17,6 +17,8 @@ from confluent_kafka import KafkaException
 from odradek.pipelines.definition.model import Source, TableTarget, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.operations import PythonFunction
 from odradek.pipelines.definition.vocabulary import Delivery
+from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.databases import database_url
 from odradek.pipelines.spark.writing.delivery import FlowWrites, SplitsUnknown, assignment_of, group_of, splits_of
 from odradek.pipelines.spark.writing.transaction_check import producers_of
@@ -25,6 +27,8 @@ from odradek.pipelines.spark.writing.warehouse import BatchNumber, RunReplaced, 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.planning.plan import Flow, Plan
@@ -101,3 +105,27 @@ def known_splits(assignment: Assignment) -> int:
             if time.monotonic() > give_up_at:
                 raise
             time.sleep(PAUSE_S)  # a poll's pause
+
+
+QUERY_ID = "sql.streaming.queryId"  # set by Spark for the thread that runs a batch
+
+
+class BatchUnidentified(PipelineError):
+    """Spark did not report the query id of a batch."""
+
+    healing = Healing.NEVER
+
+
+def number_of(batch: DataFrame, flow: str, number: int, epoch: int = 0, run: str = "") -> BatchNumber:
+    """The batch's number with the query id of its checkpoint.
+
+    Spark numbers batches per checkpoint. Without the query id, the first batches after a reset would look like those
+    before it, and would be skipped.
+    """
+    query = batch.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+    if not query:
+        raise BatchUnidentified(
+            f"Spark did not report the query id ({QUERY_ID}) of batch {number} of flow {flow}: a replayed batch cannot "
+            "be distinguished from a new one, so nothing was written; use PySpark 4.1.1 or 4.3.0, which report it"
+        )
+    return BatchNumber(query, number, epoch, run)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from odradek.pipelines.operating.backoff import Healing
-from odradek.pipelines.spark.batch_numbers import QUERY_ID, BatchUnidentified, number_of
 from odradek.pipelines.spark.sessions.failures import healing_of
+from odradek.pipelines.spark.writing.run_takeover import QUERY_ID, BatchUnidentified, number_of
 from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.spark.engines.realtime_tasks import (
+from odradek.pipelines.spark.engines.realtime import (
     check_threads,
     jvm_processors,
     local_threads,
