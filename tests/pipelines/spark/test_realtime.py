@@ -9,8 +9,7 @@ import pytest
 
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.engines.realtime import RealtimeEngine
-from odradek.pipelines.spark.engines.realtime_tasks import tasks_of
+from odradek.pipelines.spark.engines.realtime import RealtimeEngine, tasks_of
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import WAIT_S, Stage, renamed
