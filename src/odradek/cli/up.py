@@ -178,7 +178,7 @@ class Starting:
 
 def pipeline_picture(file: str, environment: Mapping[str, str]) -> list[str]:
     """The lineage of the pipeline as lines; nothing if the definition has errors, which the pipeline reports."""
-    from odradek.pipelines.definition.drawing import draw_text
+    from odradek.pipelines.definition.lineage import draw_text
     from odradek.pipelines.definition.loading import load_file
     from odradek.pipelines.planning.lineage import lineage_of
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.pipelines.definition.drawing import draw_text
 from odradek.pipelines.definition.layout import lay_out
+from odradek.pipelines.definition.lineage import draw_text
 from odradek.pipelines.planning.lineage import lineage_of
 from odradek.pipelines.planning.rules import plan_again
 from tests.pipelines.definition.definitions import SOURCE, sound

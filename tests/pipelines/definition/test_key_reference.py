@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from odradek.pipelines.definition.key_reference import reference
 from odradek.pipelines.definition.keys import PIPELINE, Key, Kind
+from tests.pipelines.definition.key_reference import reference
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "keys.md"
 
 
 def test_the_page_is_current() -> None:
-    """Write it anew by `python -m odradek.pipelines.definition.key_reference > docs/keys.md`."""
+    """Write it anew by `python -m tests.pipelines.definition.key_reference > docs/keys.md`."""
     assert DOCUMENT.read_text() == reference()
 
 

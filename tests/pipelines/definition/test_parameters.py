@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.pipelines.definition.drawing import draw_text
+from odradek.pipelines.definition.lineage import draw_text
 from odradek.pipelines.definition.loading import NO_CHOICES, Choices, load_file, load_yaml
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.secrets import hidden

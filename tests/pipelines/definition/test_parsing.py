@@ -34,14 +34,15 @@ from odradek.pipelines.definition.operations import (
     Deduplication,
     Join,
     KeyedState,
+    NamedExpression,
     PythonFunction,
+    PythonReference,
     Sql,
     StreamJoin,
     Window,
 )
 from odradek.pipelines.definition.parsing import parse_pipeline
 from odradek.pipelines.definition.places import Place, Problems
-from odradek.pipelines.definition.references import NamedExpression, PythonReference
 from odradek.pipelines.definition.vocabulary import (
     Delivery,
     Duration,

@@ -8,7 +8,7 @@ import pytest
 
 from odradek.pipelines.definition.column_types import Primitive
 from odradek.pipelines.definition.model import Function
-from odradek.pipelines.definition.references import PythonReference
+from odradek.pipelines.definition.operations import PythonReference
 from odradek.pipelines.spark.functions import user_function
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.user_code import load_reference

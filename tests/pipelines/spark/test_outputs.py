@@ -13,7 +13,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from odradek.pipelines.definition.model import Pipeline, PythonTarget, TableTarget
-from odradek.pipelines.definition.references import PythonReference
+from odradek.pipelines.definition.operations import PythonReference
 from odradek.pipelines.operating.small_files import LocalFiles
 from odradek.pipelines.planning.plan import End, Flow, Plan
 from odradek.pipelines.spark.engines.running import PipelineFailed

@@ -192,7 +192,7 @@ def graph(file: str, mermaid: bool, as_json: bool) -> None:
     if as_json:
         print_json(graph_object(found, nodes))
     else:
-        from odradek.pipelines.definition.drawing import draw_mermaid, draw_text
+        from odradek.pipelines.definition.lineage import draw_mermaid, draw_text
 
         say(draw_mermaid(nodes) if mermaid else draw_text(found, nodes))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, describe, shortened
-from odradek.pipelines.definition.references import NamedExpression, PythonReference
+from odradek.pipelines.definition.operations import NamedExpression, PythonReference
 from odradek.pipelines.definition.vocabulary import IMPORT_PATH, is_topic_name, parse_duration
 
 if TYPE_CHECKING:

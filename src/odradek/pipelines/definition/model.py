@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Primitive, Struct, columns_ddl
@@ -31,8 +31,7 @@ from odradek.pipelines.definition.vocabulary import (
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.avro_types import WriterSchemas
-    from odradek.pipelines.definition.operations import Operation
-    from odradek.pipelines.definition.references import NamedExpression, PythonReference
+    from odradek.pipelines.definition.operations import NamedExpression, Operation, PythonReference
 
 Settings = Mapping[str, str]
 Places = Mapping[str, Place]  # by path below a name: `from`, `window/column`, `by/hcid`
@@ -158,10 +157,6 @@ class Source:
     place: Place = field(default=NOWHERE, compare=False, repr=False)
     places: Places = field(default_factory=dict, compare=False, repr=False)
 
-    @property
-    def is_topic_stream(self) -> bool:
-        return self.is_stream and isinstance(self.origin, TopicOrigin)
-
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
@@ -235,11 +230,6 @@ class TableTarget:
     order_by: tuple[str, ...] = ()
     changes: Changes | None = None
 
-    @property
-    def order_column(self) -> str | None:
-        """The first column of `order_by`."""
-        return next(iter(self.order_by), None)
-
 
 @dataclass(frozen=True, slots=True)
 class LakehouseTarget:
@@ -302,11 +292,6 @@ class LatestRows:
 
     key: tuple[str, ...]
     order_by: tuple[str, ...] = ()
-
-    @property
-    def order_column(self) -> str | None:
-        """The first column of `order_by`."""
-        return next(iter(self.order_by), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,20 +384,9 @@ class Parsed:
 
     pipeline: Pipeline
     broken: frozenset[str]
-    declares_ends: bool = True  # whether there are sinks or views, valid or not
 
 
-class Placed(Protocol):
-    """A declaration, with the places of its values by path."""
-
-    @property
-    def place(self) -> Place: ...
-
-    @property
-    def places(self) -> Places: ...
-
-
-def place_of(thing: Placed, *keys: str) -> Place:
+def place_of(thing: Source | Step | Sink | View | Function, *keys: str) -> Place:
     """The place of a value of a declaration, or of the nearest value around it whose place is known."""
     paths = ("/".join(keys[:length]) for length in range(len(keys), 0, -1))
     return next((thing.places[path] for path in paths if path in thing.places), thing.place)

@@ -1,8 +1,9 @@
-"""The operations of steps: SQL, Python functions, aggregations, deduplication, joins, keyed state."""
+"""The operations of steps, and the SQL expressions and Python objects that a definition names."""
 
 from __future__ import annotations
 
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
@@ -11,7 +12,33 @@ from odradek.pipelines.definition.vocabulary import Duration, JoinKind, StateClo
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.column_types import Column
-    from odradek.pipelines.definition.references import NamedExpression, PythonReference
+
+
+@dataclass(frozen=True, slots=True)
+class NamedExpression:
+    """A SQL expression and the name of the column, header or aggregate that it defines."""
+
+    name: str
+    expression: str
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    expression_place: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PythonReference:
+    """A function or a class by its import path, `package.module:name`; the folder of its file is searched first."""
+
+    module: str
+    name: str
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.name}"
+
+    @property
+    def directory(self) -> str:
+        """The folder of the file that names it: an included file may be in another folder than the definition."""
+        return str(Path(self.place.file).parent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +56,6 @@ class PythonFunction:
     inputs: tuple[str, ...]
     function: PythonReference
     columns: tuple[Column, ...] | None = None  # the columns of its result, if declared
-    keeps_state: bool | None = None  # over a stream; None until Spark has analysed its plan
-    updates_rows: bool = False  # whether its state is an aggregation, whose rows change with later records
-    removes_rows: bool = False  # whether it may remove rows of its inputs
-    removes_groups: bool = False  # whether it may remove rows of its own aggregation
-    mixes_rows: bool = False  # whether it may return rows in another order than they arrived in
 
 
 @dataclass(frozen=True, slots=True)

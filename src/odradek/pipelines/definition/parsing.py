@@ -107,7 +107,7 @@ def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
     views += section(found, "views", lambda key, values: view_of(key, values, values["from"]), set())
     made: dict[str, Any] = {**sections, **{each.name: found[each.name] for each in SETTINGS}}
     pipeline = Pipeline(name, **made, views=tuple(views), secrets=frozenset(problems.secrets), place=root.place)
-    return Parsed(pipeline, frozenset(broken), any(key in found for key in ("sinks", "views")) or bool(views))
+    return Parsed(pipeline, frozenset(broken))
 
 
 def section(

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.operations import PythonReference
     from odradek.pipelines.definition.places import Problems
-    from odradek.pipelines.definition.references import PythonReference
 
 BATCH_ARGUMENTS = 2  # the batch and its id
 

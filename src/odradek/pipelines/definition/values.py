@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.pipelines.definition.nodes import Node
+    from odradek.pipelines.definition.operations import NamedExpression, PythonReference
     from odradek.pipelines.definition.places import Place, Problems
-    from odradek.pipelines.definition.references import NamedExpression, PythonReference
 
 Made = TypeVar("Made")
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Pipeline, TopicTarget
-from odradek.pipelines.definition.references import NamedExpression
+from odradek.pipelines.definition.operations import NamedExpression
 from odradek.pipelines.definition.vocabulary import Encoding
 from odradek.pipelines.spark.computing.encoding import Encoded, dead_letter, topic_record
 from odradek.pipelines.spark.computing.frames import ORIGIN, REJECTED

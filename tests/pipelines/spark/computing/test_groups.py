@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.pipelines.definition.operations import Aggregation, Window
-from odradek.pipelines.definition.references import NamedExpression
+from odradek.pipelines.definition.operations import Aggregation, NamedExpression, Window
 from odradek.pipelines.definition.vocabulary import Duration
 from odradek.pipelines.planning.plan import PASSES, GroupSql, OutputMode
 from odradek.pipelines.spark.computing.frames import event_times_of

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.pipelines.definition.ddl import parse_ddl
-from odradek.pipelines.definition.operations import Deduplication, KeyedState
-from odradek.pipelines.definition.references import PythonReference
+from odradek.pipelines.definition.operations import Deduplication, KeyedState, PythonReference
 from odradek.pipelines.definition.vocabulary import Duration, StateClock, StateOrder
 from odradek.pipelines.planning.plan import OutputMode
 from odradek.pipelines.spark.computing.frames import event_times_of

@@ -12,8 +12,8 @@ from pyspark import cloudpickle
 
 from odradek.pipelines.definition.column_types import Primitive
 from odradek.pipelines.definition.model import Function, Pipeline
+from odradek.pipelines.definition.operations import PythonReference
 from odradek.pipelines.definition.places import Place
-from odradek.pipelines.definition.references import PythonReference
 from odradek.pipelines.spark.sessions.session import own_address, worker_python
 from odradek.pipelines.spark.sessions.user_code import (
     ReferenceBroken,

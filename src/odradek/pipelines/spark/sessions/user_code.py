@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.definition.references import PythonReference
+    from odradek.pipelines.definition.operations import PythonReference
 
 
 INSTALLED = ("site-packages", "dist-packages")  # folders of installed packages

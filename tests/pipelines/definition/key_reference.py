@@ -1,6 +1,6 @@
 """The reference of the keys of a definition, `docs/keys.md`, made of `keys`.
 
-python -m odradek.pipelines.definition.key_reference > docs/keys.md
+python -m tests.pipelines.definition.key_reference > docs/keys.md
 """
 
 from __future__ import annotations
