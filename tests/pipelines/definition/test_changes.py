@@ -114,13 +114,3 @@ def test_a_spark_without_a_lakehouse_library_is_refused(monkeypatch: pytest.Monk
     assert "pyspark==4.1.1" in said
     monkeypatch.setattr("odradek.pipelines.definition.spark_version.version", lambda _name: "4.1.1")
     assert not [line for line in reported_for(text) if "Delta" in line]
-
-
-@pytest.mark.parametrize(
-    ("selected", "is_reported"),
-    [("id as `a b`", True), ("named_struct('x(y)', id) as s", True), ("id as `a-b.c`", False)],
-)
-def test_names_that_delta_refuses_are_reported(selected: str, is_reported: bool) -> None:
-    step = f'steps: {{s: {{sql: "select {selected} from rigs"}}}}\n'
-    found = reported_for(f"{JARS}{step}sinks: {{o: {{from: s, {DELTA}}}}}}}\n")
-    assert any("a name that Delta refuses without column mapping" in line for line in found) is is_reported

@@ -138,8 +138,6 @@ class Processor: ...
         ("rules:js", 1, None),
         ("pack.inner:one", 1, None),
         ("json.decoder:JSONDecoder", 1, None),
-        ("rules:one", 2, "rules:one is called with 2 arguments, and takes others; write def one(a, b): …"),
-        ("rules:named", 1, "is called with 1 argument, and takes others"),
         ("rules:onee", 1, "module 'rules' does not define 'onee'; did you mean 'one'?"),
         ("ruels:one", 1, "module 'ruels' of ruels:one was not found"),
         ("pack.outer:one", 1, "module 'pack.outer' of pack.outer:one was not found"),

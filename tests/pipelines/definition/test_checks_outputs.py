@@ -53,28 +53,6 @@ def test_outputs_of_different_rows_are_accepted(ends: str) -> None:
     assert errors(ends) == []
 
 
-TYPES = """
-pipeline: p
-sources: {a: {topic: a, schema: "id BIGINT, s STRUCT<x: INT>, b BINARY"}}
-steps: {plain: {sql: "select id, b from a"}}
-"""
-
-
-@pytest.mark.parametrize(
-    ("target", "said"),
-    [
-        ("from: a, files: {path: x, format: csv}", "'s' of type STRUCT<x: INT> as CSV, which Spark refuses"),
-        ("from: a, files: {path: x, format: json, partition_by: [S]}", "divides files by 'S' of type STRUCT<x: INT>"),
-        ("from: a, files: {path: x, partition_by: [b]}", "divides files by 'b' of type BINARY"),
-        ("from: a, files: {path: x, format: json, partition_by: [id]}", ""),
-        ("from: plain, files: {path: x, format: csv}", ""),
-    ],
-)
-def test_columns_that_spark_does_not_write_to_files_are_refused(target: str, said: str) -> None:
-    found = [each for each in reported_for(f"sinks: {{o: {{{target}}}}}", head=TYPES) if each.startswith("error")]
-    assert [said in line for line in found] == [True] * bool(said), found
-
-
 @pytest.mark.parametrize(
     ("path", "other", "is_refused"),
     [

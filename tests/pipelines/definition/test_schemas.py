@@ -89,7 +89,7 @@ def test_words_of_ddl_are_read_as_spark_reads_them() -> None:
         ("a STRUCT<b INT", 1, 15, "expected '>' after the fields of STRUCT, found the end"),
         ("a DECIMAL(40)", 1, 3, "DECIMAL(40,0) is out of range"),
         ("a DECIMAL(x)", 1, 11, "expected a number in DECIMAL, found 'x'"),
-        ("a INT NOT", 1, 10, "NOT without NULL"),
+        ("a INT NOT", 1, 10, "expected 'NULL' after NOT, found the end"),
         ("a INT, A INT", 1, 8, "duplicate column 'A'"),
         ("a " + "ARRAY<" * 100 + "INT" + ">" * 100, 1, 369, "types are nested too deeply"),
     ],

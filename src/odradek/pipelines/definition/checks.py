@@ -8,24 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
-from odradek.pipelines.definition.column_types import Array, Decimal, Map, Primitive, Struct, types_in
-from odradek.pipelines.definition.model import (
-    RECORD_COLUMNS,
-    FileOrigin,
-    FilesTarget,
-    JdbcOrigin,
-    LakehouseTarget,
-    LatestRows,
-    PythonTarget,
-    RunningAggregate,
-    Sink,
-    Source,
-    SparkTarget,
-    Step,
-    TableTarget,
-    TopicTarget,
-    place_of,
-)
+from odradek.pipelines.definition import model
+from odradek.pipelines.definition.column_types import Array, Decimal, Primitive, Struct, types_in
 from odradek.pipelines.definition.nearest import nearest
 from odradek.pipelines.definition.operations import Deduplication, KeyedState
 from odradek.pipelines.definition.python_code import check_python
@@ -35,14 +19,15 @@ from odradek.pipelines.definition.spark_version import (
     lakehouse_refusal,
     realtime_refusal,
 )
-from odradek.pipelines.definition.vocabulary import Delivery, Engine, FileFormat, LakehouseFormat, Otherwise
+from odradek.pipelines.definition.vocabulary import Delivery, Engine, LakehouseFormat, Otherwise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from odradek.pipelines.definition.column_types import ColumnType
-    from odradek.pipelines.definition.model import Function, Pipeline, View
     from odradek.pipelines.definition.places import Place, Problems
+
+    Declaration = model.Source | model.Step | model.Sink | model.View | model.Function
 
 NAMES = "OD02"  # the code of problems with names
 KINDS = ("sqlite", "postgresql", "postgres")
@@ -51,8 +36,11 @@ SQLITE_DIGITS = 15  # of a decimal, which SQLite stores as a floating-point numb
 TIMES = frozenset((Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ")))
 OWN_JARS = ("spark.jars", "spark.jars.packages")
 CATALOG = "spark.sql.catalog"
-DELTA_REFUSES = frozenset(" ,;{}()\n\t=")
-RECORD_NAMES = {each.name for each in RECORD_COLUMNS}
+CATALOG_HINT = (
+    f"write table: lake.schema.name, and spark: {{{CATALOG}.lake: org.apache.iceberg.spark.SparkCatalog, "
+    f"{CATALOG}.lake.type: hadoop, {CATALOG}.lake.warehouse: FOLDER}}"
+)
+RECORD_NAMES = {each.name for each in model.RECORD_COLUMNS}
 RESERVED = frozenset(
     """
     __decoded __element __index __input __it __latest __letters __made __origin __parsed __passes __period __place
@@ -79,7 +67,7 @@ class Facts:
 
 
 def check_definition(
-    pipeline: Pipeline, facts: Facts, problems: Problems, broken: frozenset[str] = frozenset()
+    pipeline: model.Pipeline, facts: Facts, problems: Problems, broken: frozenset[str] = frozenset()
 ) -> None:
     """Reports every problem. `broken` are sources and steps that could not be parsed."""
     check_names(pipeline, facts, problems)
@@ -89,33 +77,29 @@ def check_definition(
         check_keys(pipeline, end, facts, problems)
         if set(facts.columns_of(end.input)) == RECORD_NAMES and not chooses_columns(end):
             message = f"{described(end)} reads '{end.input}', whose only columns are those of its records"
-            hint = (
-                f"name what is written in a step: select cast(_key as string) as id, _value as content from {end.input}"
-            )
-            problems.error(place_of(end, "from"), message, hint)
+            query = f"select cast(_key as string) as id, _value as content from {end.input}"
+            problems.error(model.place_of(end, "from"), message, f"name what is written in a step: {query}")
     for sink in pipeline.sinks:
-        if isinstance(sink.target, FilesTarget):
-            check_files(sink, sink.target, facts, problems)
-        if isinstance(sink.target, LakehouseTarget):
-            check_lakehouse(pipeline, sink, sink.target, facts, problems)
+        if isinstance(sink.target, model.LakehouseTarget):
+            check_lakehouse(pipeline, sink, sink.target, problems)
     check_engine(pipeline, facts, problems, broken)
     check_unused(pipeline, facts, problems, broken)
 
 
-def ends_of(pipeline: Pipeline) -> list[Sink | View]:
+def ends_of(pipeline: model.Pipeline) -> list[model.Sink | model.View]:
     return [*pipeline.sinks, *pipeline.views]
 
 
-def tables_of(pipeline: Pipeline) -> list[Source | Step]:
+def tables_of(pipeline: model.Pipeline) -> list[model.Source | model.Step]:
     return [*pipeline.sources, *pipeline.steps]
 
 
-def described(thing: Source | Step | Sink | View | Function) -> str:
+def described(thing: Declaration) -> str:
     return f"{type(thing).__name__.lower()} '{thing.name}'"
 
 
-def check_names(pipeline: Pipeline, facts: Facts, problems: Problems) -> None:
-    def check_unique(things: Iterable[Source | Step | Sink | View | Function], why: str) -> None:
+def check_names(pipeline: model.Pipeline, facts: Facts, problems: Problems) -> None:
+    def check_unique(things: Iterable[Declaration], why: str) -> None:
         first: dict[str, Place] = {}
         for each in things:
             before = first.setdefault(each.name.lower(), each.place)
@@ -138,10 +122,10 @@ def check_names(pipeline: Pipeline, facts: Facts, problems: Problems) -> None:
                 problems.error(thing.place, f"'{thing.name}' has the column '{name}', which is internal", "rename it")
 
 
-def check_urls(pipeline: Pipeline, problems: Problems) -> None:
+def check_urls(pipeline: model.Pipeline, problems: Problems) -> None:
     """Tables and views take URLs of SQLAlchemy, sources those of JDBC."""
     named = [(pipeline.warehouse, "the warehouse", pipeline.place)]
-    named += [(url_of(each), f"url of {described(each)}", place_of(each, "url")) for each in ends_of(pipeline)]
+    named += [(url_of(each), f"url of {described(each)}", model.place_of(each, "url")) for each in ends_of(pipeline)]
     for url, what, place in named:
         kind = (url or "").partition("://")[0].partition("+")[0]
         if url is None or kind in KINDS:
@@ -156,25 +140,25 @@ def check_urls(pipeline: Pipeline, problems: Problems) -> None:
             message = f"{what} is of the kind '{kind}', and tables and views are in SQLite or PostgreSQL"
             problems.error(place, message, hint if meant is None else f"did you mean '{meant}'?")
     for source in pipeline.sources:
-        if isinstance(source.origin, JdbcOrigin) and not source.origin.url.startswith("jdbc:"):
+        if isinstance(source.origin, model.JdbcOrigin) and not source.origin.url.startswith("jdbc:"):
             kind, separator, _ = source.origin.url.partition("://")  # the rest may have a password
             message = f"url of {described(source)} is not a JDBC URL"
             hint = "write jdbc:postgresql://host/name, jdbc:sqlite:file.db, or another URL that starts with jdbc:"
             start = f": it starts with {kind}://" if separator else ""
-            problems.error(place_of(source, "jdbc", "url"), message + start, hint)
+            problems.error(model.place_of(source, "jdbc", "url"), message + start, hint)
 
 
-def url_of(end: Sink | View) -> str | None:
-    target = end.target if isinstance(end, Sink) else end
-    return None if isinstance(end, Sink) and not isinstance(end.target, TableTarget) else getattr(target, "url", None)
+def url_of(end: model.Sink | model.View) -> str | None:
+    target = end.target if isinstance(end, model.Sink) else end
+    return target.url if isinstance(target, model.TableTarget | model.View) else None
 
 
-def check_keys(pipeline: Pipeline, end: Sink | View, facts: Facts, problems: Problems) -> None:
+def check_keys(pipeline: model.Pipeline, end: model.Sink | model.View, facts: Facts, problems: Problems) -> None:
     """Columns by which a table of a database tells rows apart, and that it does not store exactly."""
     is_sqlite = (url_of(end) or pipeline.warehouse or "sqlite:").startswith("sqlite")
     for path, name in compared_columns(end):
         kind = facts.type_of(end.input, name)
-        place = place_of(end, *path, name)
+        place = model.place_of(end, *path, name)
         if is_sqlite and isinstance(kind, Decimal) and kind.precision > SQLITE_DIGITS:
             report = problems.error if path[-1] in {"key", "by"} else problems.warning
             digits = f"whose decimals have {SQLITE_DIGITS} digits: it takes values that differ in others for equal"
@@ -191,75 +175,44 @@ def is_window(kind: ColumnType) -> bool:
     return isinstance(kind, Struct) and [each.name.lower() for each in kind.fields] == ["start", "end"]
 
 
-def compared_columns(end: Sink | View) -> list[tuple[tuple[str, ...], str]]:
+def compared_columns(end: model.Sink | model.View) -> list[tuple[tuple[str, ...], str]]:
     """The columns by which a table of a database tells rows from each other, each with the path of its key."""
     changes = end.changes
     if changes is not None:
         return [*((("changes", "key"), name) for name in changes.key), (("changes", "sequence"), changes.sequence)]
-    kept = end.target if isinstance(end, Sink) else end.content
-    if isinstance(kept, RunningAggregate):
+    kept = end.target if isinstance(end, model.Sink) else end.content
+    if isinstance(kept, model.RunningAggregate):
         return [(("by",), name) for name in kept.by]
-    if not isinstance(kept, TableTarget | LatestRows):
+    if not isinstance(kept, model.TableTarget | model.LatestRows):
         return []
     return [*((("key",), name) for name in kept.key), *((("order_by",), name) for name in kept.order_by)]
 
 
-def chooses_columns(end: Sink | View) -> bool:
+def chooses_columns(end: model.Sink | model.View) -> bool:
     """Whether the end itself says what it writes; a console without columns is no failure."""
-    if not isinstance(end, Sink):
-        return isinstance(end.content, RunningAggregate)
-    names_value = isinstance(end.target, TopicTarget) and bool(end.target.value)
-    return names_value or not isinstance(end.target, TopicTarget | FilesTarget | TableTarget | LakehouseTarget)
+    if not isinstance(end, model.Sink):
+        return isinstance(end.content, model.RunningAggregate)
+    if isinstance(end.target, model.TopicTarget):
+        return bool(end.target.value)
+    return not isinstance(end.target, model.FilesTarget | model.TableTarget | model.LakehouseTarget)
 
 
-def check_files(sink: Sink, target: FilesTarget, facts: Facts, problems: Problems) -> None:
-    """Columns that Spark does not write to files of CSV, or by which it does not divide files."""
-    columns = facts.columns_of(sink.input)
-    is_whole = RECORD_NAMES.issubset(columns)  # the columns of records are then left out
-    for name, kind in columns.items():
-        is_written = target.format is FileFormat.CSV and not (is_whole and name in RECORD_NAMES)
-        if kind is not None and is_written and is_nested(kind):
-            message = f"{described(sink)} writes the column '{name}' of type {kind.ddl} as CSV, which Spark refuses"
-            hint = f"use format: json, or select to_json({name}) as {name} in a step before"
-            problems.error(place_of(sink, "files", "format"), message, hint)
-    for name in target.partition_by:
-        kind = facts.type_of(sink.input, name)
-        if kind is not None and (is_nested(kind) or kind == Primitive("BINARY")):
-            message = f"{described(sink)} divides files by '{name}' of type {kind.ddl}, which Spark refuses"
-            hint = "use a column with a number, a date or text"
-            problems.error(place_of(sink, "files", "partition_by", name), message, hint)
-
-
-def is_nested(kind: ColumnType) -> bool:
-    return isinstance(kind, Struct | Array | Map) or kind == Primitive("VARIANT")
-
-
-def check_lakehouse(pipeline: Pipeline, sink: Sink, target: LakehouseTarget, facts: Facts, problems: Problems) -> None:
-    """The library and the catalog of a lakehouse table, and names that Delta refuses unless it has column mapping."""
+def check_lakehouse(
+    pipeline: model.Pipeline, sink: model.Sink, target: model.LakehouseTarget, problems: Problems
+) -> None:
+    """The library and the catalog of a lakehouse table."""
     refusal = lakehouse_refusal(target.format)
     if refusal is not None and not any(each in pipeline.spark for each in OWN_JARS):
-        problems.error(place_of(sink, "lakehouse", "format"), f"{described(sink)}: {refusal}", LAKEHOUSE_HINT)
+        problems.error(model.place_of(sink, "lakehouse", "format"), f"{described(sink)}: {refusal}", LAKEHOUSE_HINT)
     if target.format is LakehouseFormat.ICEBERG and target.table is not None:
         catalog, dot, _ = target.table.partition(".")
         if not dot or f"{CATALOG}.{catalog}" not in pipeline.spark:
             missing = f"{described(sink)} names the Iceberg table '{target.table}' without its catalog"
             message = f"the catalog '{catalog}' of {described(sink)} is not declared" if dot else missing
-            hint = (
-                f"write table: lake.schema.name, and spark: {{{CATALOG}.lake: org.apache.iceberg.spark.SparkCatalog, "
-                f"{CATALOG}.lake.type: hadoop, {CATALOG}.lake.warehouse: FOLDER}}"
-            )
-            problems.error(place_of(sink, "lakehouse", "table"), message, hint)
-    for name, kind in facts.columns_of(sink.input).items():
-        structs = [] if kind is None else [each for each in types_in(kind) if isinstance(each, Struct)]
-        names = [name, *(field.name for each in structs for field in each.fields)]
-        refused = next((each for each in names if not DELTA_REFUSES.isdisjoint(each)), None)
-        if target.format is LakehouseFormat.DELTA and refused is not None:
-            message = f"{described(sink)} writes '{refused}', a name that Delta refuses without column mapping"
-            hint = "give it a name without spaces, commas, semicolons, brackets and equal signs in a step before"
-            problems.warning(place_of(sink, "lakehouse", "format"), message, hint)
+            problems.error(model.place_of(sink, "lakehouse", "table"), message, CATALOG_HINT)
 
 
-def check_engine(pipeline: Pipeline, facts: Facts, problems: Problems, broken: frozenset[str]) -> None:
+def check_engine(pipeline: model.Pipeline, facts: Facts, problems: Problems, broken: frozenset[str]) -> None:
     """What the engine cannot run, and sinks that cannot keep the guarantee of delivery."""
     if pipeline.engine is Engine.REALTIME and (refusal := realtime_refusal()):
         problems.error(pipeline.place, refusal, REALTIME_HINT)
@@ -268,7 +221,8 @@ def check_engine(pipeline: Pipeline, facts: Facts, problems: Problems, broken: f
         message = f"the {pipeline.engine} engine needs a stream, and no source is one"
         problems.error(pipeline.place, message, "set stream: true on a source of files, or use engine: batch")
     for source in pipeline.sources:
-        if not is_batch and source.is_stream and isinstance(source.origin, FileOrigin) and source.format.schema is None:
+        is_file_stream = source.is_stream and isinstance(source.origin, model.FileOrigin)
+        if not is_batch and is_file_stream and source.format.schema is None:
             message = f"{described(source)} is a stream of files without a schema"
             problems.error(source.place, message, "add schema: to the source")
     for step in pipeline.steps:
@@ -277,7 +231,7 @@ def check_engine(pipeline: Pipeline, facts: Facts, problems: Problems, broken: f
         check_exactly_once(pipeline, problems)
 
 
-def check_step(pipeline: Pipeline, step: Step, facts: Facts, problems: Problems) -> None:
+def check_step(pipeline: model.Pipeline, step: model.Step, facts: Facts, problems: Problems) -> None:
     """Timers that do not fire, ids that are kept for ever, and rows without a topic for dead letters."""
     operation, is_batch = step.operation, pipeline.engine is Engine.BATCH
     if is_batch and isinstance(operation, KeyedState) and operation.has_timers:
@@ -286,31 +240,31 @@ def check_step(pipeline: Pipeline, step: Step, facts: Facts, problems: Problems)
     is_kept = isinstance(operation, Deduplication) and operation.within is None
     if is_kept and not is_batch and step.name.lower() in facts.streams:
         message = f"{described(step)} keeps every id in state without a limit"
-        problems.warning(place_of(step, "deduplicate"), message, "add within: 10 minutes, or another duration")
+        problems.warning(model.place_of(step, "deduplicate"), message, "add within: 10 minutes, or another duration")
     for each in step.expectations:
         if each.otherwise is Otherwise.QUARANTINE and pipeline.dead_letters is None:
             what = f"expectation '{each.name}' of {described(step)}"
-            place = place_of(step, "expect", each.name, "otherwise")
+            place = model.place_of(step, "expect", each.name, "otherwise")
             problems.error(place, f"{what} quarantines rows, and dead_letters is not set", "add dead_letters: TOPIC")
 
 
-def check_exactly_once(pipeline: Pipeline, problems: Problems) -> None:
+def check_exactly_once(pipeline: model.Pipeline, problems: Problems) -> None:
     if pipeline.engine is Engine.REALTIME:
         message = "the realtime engine cannot deliver exactly once: records are sent before their batch is committed"
         hint = "use delivery: at_least_once, which gives each record an id, or engine: standard"
         problems.error(pipeline.place, message, hint)
     for sink in pipeline.sinks:
         target = sink.target
-        if isinstance(target, PythonTarget | SparkTarget):
-            kind = f"the format '{target.format}'" if isinstance(target, SparkTarget) else "a function"
+        if isinstance(target, model.PythonTarget | model.SparkTarget):
+            kind = f"the format '{target.format}'" if isinstance(target, model.SparkTarget) else "a function"
             again = f"{described(sink)} may receive a batch again after a failure"
             hint = "store batch.checkpoint and the number of each batch with its rows, and skip batches that are stored"
-            if isinstance(target, SparkTarget):
+            if isinstance(target, model.SparkTarget):
                 hint = "write to a topic, files or a table"
             problems.warning(sink.place, f"{again}: exactly_once covers topics, files and tables, not {kind}", hint)
 
 
-def check_unused(pipeline: Pipeline, facts: Facts, problems: Problems, broken: frozenset[str]) -> None:
+def check_unused(pipeline: model.Pipeline, facts: Facts, problems: Problems, broken: frozenset[str]) -> None:
     """Reports a definition that reads or writes nothing, and what no output needs. Other errors may be the reason why
     something looks unused."""
     if not pipeline.sources and not broken:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, describe, shortened
-from odradek.pipelines.definition.operations import NamedExpression, PythonReference
-from odradek.pipelines.definition.vocabulary import IMPORT_PATH, is_topic_name, parse_duration
+from odradek.pipelines.definition.vocabulary import is_topic_name, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -78,9 +77,8 @@ class Fields:
             self.problems.error(self.place, f"{self.what} has none of {', '.join(keys)}", hint or "add one of them")
             return None
         for extra in present[1:]:
-            self.problems.error(
-                self._keys[extra].place, f"{self.what} has both {present[0]} and {extra}", "keep one of the two"
-            )
+            message = f"{self.what} has both {present[0]} and {extra}"
+            self.problems.error(self._keys[extra].place, message, "keep one of the two")
         return present[0]
 
     def text(self, key: str, *, required: str = "", loose: bool = False) -> str | None:
@@ -98,21 +96,11 @@ class Fields:
 
     def flag(self, key: str, default: bool) -> bool:
         node = self._values.get(key)
-        if node is None:
-            return default
         if isinstance(node, Scalar) and isinstance(node.value, bool):
             return node.value
-        self.wrong(key, "true or false")
+        if node is not None:
+            self.wrong(key, "true or false")
         return default
-
-    def count(self, key: str) -> int | None:
-        node = self._values.get(key)
-        if node is None:
-            return None
-        if isinstance(node, Scalar) and type(node.value) is int and 0 < node.value < 2**63:
-            return node.value
-        self.wrong(key, "a positive integer")
-        return None
 
     def choice(self, key: str, words: Iterable[Word], default: Word, hint: str = "") -> Word:
         """One of some words; `hint` is added for a word that is none of them."""
@@ -129,30 +117,6 @@ class Fields:
     def topic(self, key: str) -> str | None:
         return topic_of(self._values.get(key), f"{key} of {self.what}", self.problems)
 
-    def topics(self, key: str) -> tuple[str, ...]:
-        """A list of topics."""
-        node = self._values.get(key)
-        if node is None:
-            return ()
-        if not isinstance(node, ListNode) or not node.items:
-            self.wrong(key, "a list of topics", f"write {key}: [one, another]")
-            return ()
-        names = [topic_of(item, f"{key} of {self.what}", self.problems) for item in node.items]
-        for index, name in enumerate(names):
-            if name is not None and name in names[:index]:
-                place = node.items[index].place
-                self.problems.error(place, f"{key} of {self.what} names '{name}' twice", "keep one")
-        return tuple(dict.fromkeys(name for name in names if name is not None))
-
-    def duration(self, key: str, *, required: str = "") -> Duration | None:
-        text = self.text(key, required=required, loose=True)
-        if text is None:
-            return None
-        length = parse_duration(text)
-        if length is None:
-            self.wrong(key, "a duration", "write a number and a unit: 100 ms, 30 s, 1 minute, 2 hours, 1 day")
-        return length
-
     def words(self, key: str, *, required: str = "") -> tuple[str, ...]:
         """A list of strings; a single string is a list of one."""
         node = self._values.get(key)
@@ -160,63 +124,27 @@ class Fields:
             if required:
                 self.missing(key, required)
             return ()
-        found = []
+        found: list[str] = []
+        what = f"{key} of {self.what}"
         for item in node.items if isinstance(node, ListNode) else (node,):
             value = text_of(item)
             if value is None:
-                self.problems.error(
-                    item.place,
-                    f"{key} of {self.what} must be a list of names, not {describe(item)}",
-                    "write [one, another]",
-                )
+                message = f"{what} must be a list of names, not {describe(item)}"
+                self.problems.error(item.place, message, "write [one, another]")
             elif value in found:
-                self.problems.error(item.place, f"{key} of {self.what} names '{shortened(value)}' twice", "keep one")
+                self.problems.error(item.place, f"{what} names '{shortened(value)}' twice", "keep one")
             else:
                 found.append(value)
         if required and isinstance(node, ListNode) and not node.items:
-            self.problems.error(node.place, f"{key} of {self.what} is empty", required)
+            self.problems.error(node.place, f"{what} is empty", required)
         return tuple(found)
 
-    def settings(self, key: str) -> dict[str, str]:
-        """A mapping of any keys to text, for settings and options of Spark and Kafka."""
-        return {name.text: value for name, value in self._pairs(key, "settings")}
-
-    def expressions(self, key: str) -> tuple[NamedExpression, ...]:
-        """A mapping of names to SQL expressions."""
-        node = self._values.get(key)
-        values = {id(name): value for name, value in node.entries} if isinstance(node, MappingNode) else {}
-        return tuple(
-            NamedExpression(name.text, text, name.place, values[id(name)].place)
-            for name, text in self._pairs(key, "name: SQL expression")
-        )
-
-    def _pairs(self, key: str, what: str) -> list[tuple[Scalar, str]]:
-        node = self._values.get(key)
-        if node is None:
-            return []
-        if not isinstance(node, MappingNode):
-            self.wrong(key, f"a mapping of {what}")
-            return []
-        pairs = []
-        for name, value in node.entries:
-            text = text_of(value, loose=True)
-            if text is None:
-                self.problems.error(
-                    value.place, f"{shortened(name.text)} in {key} must be text or a number, not {describe(value)}"
-                )
-            else:
-                pairs.append((name, text))
-        return pairs
-
-    def reference(self, key: str) -> PythonReference | None:
-        text = self.text(key, required="name a function or class by import path, package.module:name")
-        if text is None:
-            return None
-        match = IMPORT_PATH.match(text)
-        if match is None:
-            self.wrong(key, "an import path", "write package.module:name")
-            return None
-        return PythonReference(match[1], match[2], self.place_of(key))
+    def duration(self, key: str) -> Duration | None:
+        text = self.text(key, loose=True)
+        length = None if text is None else parse_duration(text)
+        if text is not None and length is None:
+            self.wrong(key, "a duration", "write a number and a unit: 100 ms, 30 s, 1 minute, 2 hours, 1 day")
+        return length
 
 
 def text_of(node: Node, *, loose: bool = False) -> str | None:

@@ -10,37 +10,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
-from odradek.pipelines.definition.model import (
-    Changes,
-    ConsoleTarget,
-    FileOrigin,
-    FilesTarget,
-    LakehouseTarget,
-    LatestRows,
-    Sink,
-    Source,
-    SparkTarget,
-    Step,
-    TableTarget,
-    TopicOrigin,
-    TopicTarget,
-    View,
-)
-from odradek.pipelines.definition.operations import (
-    Aggregation,
-    Deduplication,
-    Join,
-    KeyedState,
-    PythonFunction,
-    StreamJoin,
-)
+from odradek.pipelines.definition import model, operations
 from odradek.pipelines.definition.vocabulary import Unbounded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.definition.operations import Window
 
 
 class Kind(StrEnum):
@@ -64,7 +38,7 @@ class LineageNode:
     level: int = 0  # the length of the longest path that leads to it
 
 
-def nodes_of(pipeline: Pipeline, read: Mapping[str, tuple[str, ...]]) -> list[LineageNode]:
+def nodes_of(pipeline: model.Pipeline, read: Mapping[str, tuple[str, ...]]) -> list[LineageNode]:
     """The nodes of a pipeline; `read` has the sources and steps in topological order, with what each reads."""
     sources = {each.name: each for each in pipeline.sources}
     steps = {each.name: each for each in pipeline.steps}
@@ -88,7 +62,7 @@ def nodes_of(pipeline: Pipeline, read: Mapping[str, tuple[str, ...]]) -> list[Li
     return [replace(each, detail=pipeline.without_secrets(each.detail), level=levels[each.id]) for each in nodes]
 
 
-def table_id(name: str, sources: dict[str, Source]) -> str:
+def table_id(name: str, sources: dict[str, model.Source]) -> str:
     return f"source/{name}" if name in sources else f"step/{name}"
 
 
@@ -100,18 +74,18 @@ def words(names: tuple[str, ...]) -> str:
     return ", ".join(names)
 
 
-def source_detail(source: Source) -> str:
+def source_detail(source: model.Source) -> str:
     origin = source.origin
-    if isinstance(origin, TopicOrigin):
+    if isinstance(origin, model.TopicOrigin):
         if origin.pattern is not None:
             return f"topics matching {origin.pattern}"
         return f"topic{'' if len(origin.topics) == 1 else 's'} {words(origin.topics)}"
-    if isinstance(origin, FileOrigin):
+    if isinstance(origin, model.FileOrigin):
         return f"{origin.format} {origin.path}"
     return f"jdbc {origin.table}" if origin.table is not None else "jdbc query"
 
 
-def step_detail(step: Step) -> str:
+def step_detail(step: model.Step) -> str:
     detail = operation_detail(step)
     if not step.expectations:
         return detail
@@ -119,61 +93,61 @@ def step_detail(step: Step) -> str:
     return f"{detail}, expects {words(names)}" if len(names) == 1 else f"{detail}, {len(names)} expectations"
 
 
-def operation_detail(step: Step) -> str:
+def operation_detail(step: model.Step) -> str:
     operation = step.operation
-    if isinstance(operation, Aggregation):
+    if isinstance(operation, operations.Aggregation):
         by = f" by {words(operation.by)}" if operation.by else ""
         return f"aggregate{by}" + ("" if operation.window is None else f", {window_detail(operation.window)}")
-    if isinstance(operation, Deduplication):
+    if isinstance(operation, operations.Deduplication):
         within = f" within {operation.within}" if operation.within is not None else ""
         return f"first of {words(operation.key)}{within}"
-    if isinstance(operation, Join):
+    if isinstance(operation, operations.Join):
         return f"{operation.how} join {operation.table} on {words(operation.on)}"
-    if isinstance(operation, StreamJoin):
+    if isinstance(operation, operations.StreamJoin):
         period = operation.within or Unbounded.FOREVER
         return f"{operation.how} join {operation.stream} on {words(operation.on)} within {period}"
-    if isinstance(operation, KeyedState):
+    if isinstance(operation, operations.KeyedState):
         return f"state of {words(operation.key)}: {operation.processor}"
-    return f"python {operation.function}" if isinstance(operation, PythonFunction) else "sql"
+    return f"python {operation.function}" if isinstance(operation, operations.PythonFunction) else "sql"
 
 
-def window_detail(window: Window) -> str:
+def window_detail(window: operations.Window) -> str:
     if window.gap is not None:
         return f"sessions with a gap of {window.gap}"
     return f"windows of {window.size}" + ("" if window.slide is None else f" every {window.slide}")
 
 
-def view_detail(view: View) -> str:
+def view_detail(view: model.View) -> str:
     content = view.content
-    if isinstance(content, LatestRows):
+    if isinstance(content, model.LatestRows):
         return f"latest by {words(content.key)}"
-    if isinstance(content, Changes):
+    if isinstance(content, model.Changes):
         return changes_detail(content)
     return f"{words(tuple(each.name for each in content.aggregates))}" + (
         f" by {words(content.by)}" if content.by else ""
     )
 
 
-def changes_detail(changes: Changes) -> str:
+def changes_detail(changes: model.Changes) -> str:
     return f"{'history' if changes.keeps_history else 'state'} of {words(changes.key)} by {changes.sequence}"
 
 
-def sink_detail(sink: Sink) -> str:
+def sink_detail(sink: model.Sink) -> str:
     target = sink.target
-    if isinstance(target, TopicTarget):
+    if isinstance(target, model.TopicTarget):
         return f"topic {target.topic}"
-    if isinstance(target, FilesTarget):
+    if isinstance(target, model.FilesTarget):
         return f"{target.format} {target.path}"
-    if isinstance(target, TableTarget):
+    if isinstance(target, model.TableTarget):
         return f"table {target.table}" + ("" if target.changes is None else f", {changes_detail(target.changes)}")
-    if isinstance(target, LakehouseTarget):
+    if isinstance(target, model.LakehouseTarget):
         return f"{target.format} {target.name}"
-    if isinstance(target, SparkTarget):
+    if isinstance(target, model.SparkTarget):
         return f"spark {target.format}"
-    return "console" if isinstance(target, ConsoleTarget) else f"python {target.function}"
+    return "console" if isinstance(target, model.ConsoleTarget) else f"python {target.function}"
 
 
-def facts_of(pipeline: Pipeline) -> list[str]:
+def facts_of(pipeline: model.Pipeline) -> list[str]:
     """Facts about the whole pipeline, for the heading of a drawing."""
     facts = [f"{pipeline.engine} engine", str(pipeline.delivery).replace("_", " ")]
     return facts + ([f"dead letters to {pipeline.dead_letters}"] if pipeline.dead_letters is not None else [])
@@ -196,7 +170,7 @@ def draw_mermaid(nodes: Sequence[LineageNode]) -> str:
     return "\n".join(lines)
 
 
-def draw_text(pipeline: Pipeline, nodes: Sequence[LineageNode], width: int = WIDTH) -> str:
+def draw_text(pipeline: model.Pipeline, nodes: Sequence[LineageNode], width: int = WIDTH) -> str:
     """A node with several inputs is drawn below the last of them; the others point to it with `↓`."""
     readers: dict[str, list[LineageNode]] = {node.id: [] for node in nodes}
     for node in nodes:

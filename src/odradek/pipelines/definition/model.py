@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Primitive, Struct, columns_ddl
@@ -386,7 +386,17 @@ class Parsed:
     broken: frozenset[str]
 
 
-def place_of(thing: Source | Step | Sink | View | Function, *keys: str) -> Place:
+class Placed(Protocol):
+    """A declaration, with the places of its values by path."""
+
+    @property
+    def place(self) -> Place: ...
+
+    @property
+    def places(self) -> Places: ...
+
+
+def place_of(thing: Placed, *keys: str) -> Place:
     """The place of a value of a declaration, or of the nearest value around it whose place is known."""
     paths = ("/".join(keys[:length]) for length in range(len(keys), 0, -1))
     return next((thing.places[path] for path in paths if path in thing.places), thing.place)

@@ -10,72 +10,25 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from odradek.pipelines.definition import model, operations, vocabulary
 from odradek.pipelines.definition.avro_types import DeclaredSchemas
 from odradek.pipelines.definition.keys import PIPELINE, SETTINGS, TOPICS
-from odradek.pipelines.definition.model import (
-    Changes,
-    ConsoleTarget,
-    FileOrigin,
-    FilesTarget,
-    Function,
-    JdbcOrigin,
-    LakehouseTarget,
-    LatestRows,
-    Parsed,
-    Pipeline,
-    PythonTarget,
-    RecordFormat,
-    RunningAggregate,
-    Sink,
-    Source,
-    SparkTarget,
-    Start,
-    Step,
-    TableTarget,
-    TopicOrigin,
-    TopicTarget,
-    View,
-    Watermark,
-)
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, describe, shortened
-from odradek.pipelines.definition.operations import (
-    Aggregation,
-    Deduplication,
-    Join,
-    KeyedState,
-    Operation,
-    PythonFunction,
-    Sql,
-    StreamJoin,
-    Window,
-)
 from odradek.pipelines.definition.schemas import read_columns, read_schema, read_type, read_writer
 from odradek.pipelines.definition.values import Values
-from odradek.pipelines.definition.vocabulary import (
-    NAME,
-    PIPELINE_NAME,
-    Encoding,
-    LakehouseFormat,
-    LakehouseMode,
-    SinkMode,
-    StartAt,
-    Unbounded,
-    parse_moment,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.pipelines.definition.column_types import Column
-    from odradek.pipelines.definition.model import Origin, RecordSchema, Target
     from odradek.pipelines.definition.places import Problems
 
-Declared = TypeVar("Declared", Source, Step, Sink, View, Function)
+Declared = TypeVar("Declared", model.Source, model.Step, model.Sink, model.View, model.Function)
 LARGEST_SCHEMA_ID = 2**32 - 1  # four bytes
 START_HINT = "use earliest, latest, a time such as 2026-01-31T12:00:00Z, or offsets: {0: 100, 1: 250}"
 
 
-def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
+def parse_pipeline(root: Node, problems: Problems) -> model.Parsed | None:
     """The model, or None if the tree is not a pipeline definition at all."""
     if not isinstance(root, MappingNode):
         hint = "start with `pipeline: name`"
@@ -85,18 +38,18 @@ def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
     name = found["pipeline"] or ""
     if "pipeline" not in found:
         problems.error(root.place, "the pipeline has no name", "start with `pipeline: name`")
-    if name and not PIPELINE_NAME.match(name):
+    if name and not vocabulary.PIPELINE_NAME.match(name):
         found.wrong("pipeline", "a name", "use letters, digits, dashes and underscores")
     broken: set[str] = set()
-    views: list[View] = []
+    views: list[model.View] = []
 
-    def step(key: Scalar, values: Values) -> Step | None:
+    def step(key: Scalar, values: Values) -> model.Step | None:
         operation = OPERATIONS[values.kind](values) if values.kind else None
         if operation is None:
             return None
         if values["view"] is not None:
             views.extend(filter(None, [view_of(key, values["view"], key.text)]))
-        return Step(key.text, operation, values["expect"], watermark_of(values), key.place, values.places)
+        return model.Step(key.text, operation, values["expect"], watermark_of(values), key.place, values.places)
 
     sections = {
         "sources": section(found, "sources", source_of, broken),
@@ -106,8 +59,8 @@ def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
     }
     views += section(found, "views", lambda key, values: view_of(key, values, values["from"]), set())
     made: dict[str, Any] = {**sections, **{each.name: found[each.name] for each in SETTINGS}}
-    pipeline = Pipeline(name, **made, views=tuple(views), secrets=frozenset(problems.secrets), place=root.place)
-    return Parsed(pipeline, frozenset(broken))
+    pipeline = model.Pipeline(name, **made, views=tuple(views), secrets=frozenset(problems.secrets), place=root.place)
+    return model.Parsed(pipeline, frozenset(broken))
 
 
 def section(
@@ -124,7 +77,7 @@ def section(
     what = name.removesuffix("s")
     made = []
     for each, value in node.entries:
-        if not NAME.match(each.text):
+        if not vocabulary.NAME.match(each.text):
             hint = "use letters, digits and underscores, and do not start with a digit"
             found.problems.error(each.place, f"'{shortened(each.text)}' cannot be the name of a {what}", hint)
         declared = build(each, Values(value, key, f"{what} '{each.text}'", found.problems))
@@ -135,12 +88,12 @@ def section(
     return tuple(made)
 
 
-def watermark_of(found: Values) -> Watermark | None:
+def watermark_of(found: Values) -> model.Watermark | None:
     values = found["watermark"]
-    return None if values is None else values.made(Watermark, place=values.place)
+    return None if values is None else values.made(model.Watermark, place=values.place)
 
 
-def source_of(name: Scalar, found: Values) -> Source | None:
+def source_of(name: Scalar, found: Values) -> model.Source | None:
     kind = found.kind
     if kind is None:
         return None
@@ -150,19 +103,19 @@ def source_of(name: Scalar, found: Values) -> Source | None:
         where = found.place_of("stream")
         found.problems.error(where, f"{found.what} reads a database and cannot be a stream", "remove stream")
     record = record_format(found, is_topic=is_topic)
-    origin: Origin | None
+    origin: model.Origin | None
     if is_topic:
         origin = topic_origin(found)
     else:
-        inner = found[kind]
-        origin = inner.made(FileOrigin) if kind == "files" else inner.made(JdbcOrigin, refresh=found["refresh"])
+        more = {} if kind == "files" else {"refresh": found["refresh"]}
+        origin = found[kind].made(model.FileOrigin if kind == "files" else model.JdbcOrigin, **more)
     if origin is None:
         return None
     watermark = watermark_of(found)
-    return Source(name.text, origin, record, found["columns"], watermark, is_stream, name.place, found.places)
+    return model.Source(name.text, origin, record, found["columns"], watermark, is_stream, name.place, found.places)
 
 
-def topic_origin(found: Values) -> TopicOrigin | None:
+def topic_origin(found: Values) -> model.TopicOrigin | None:
     topics = found["topics"] or tuple(filter(None, [found["topic"]]))
     pattern = found["pattern"]
     if pattern is not None:
@@ -175,33 +128,33 @@ def topic_origin(found: Values) -> TopicOrigin | None:
     if not topics and pattern is None:
         return None
     most, lost = found["max_records_per_batch"], found["on_data_loss"]
-    return TopicOrigin(topics, pattern, start, found["bootstrap_servers"], found["kafka"], most, lost)
+    return model.TopicOrigin(topics, pattern, start, found["bootstrap_servers"], found["kafka"], most, lost)
 
 
-def start_of(found: Values, topics: tuple[str, ...]) -> Start:
+def start_of(found: Values, topics: tuple[str, ...]) -> model.Start:
     node = found["start"]
     if node is None:
-        return Start()
+        return model.Start()
     if isinstance(node, MappingNode):
         return offsets_of(found, node, topics)
     text = node.text if isinstance(node, Scalar) else ""
-    if text in {StartAt.EARLIEST, StartAt.LATEST}:
-        return Start(StartAt(text))
-    moment = parse_moment(text)
+    if text in {vocabulary.StartAt.EARLIEST, vocabulary.StartAt.LATEST}:
+        return model.Start(vocabulary.StartAt(text))
+    moment = vocabulary.parse_moment(text)
     if moment is None:
         found.wrong("start", "a starting point", START_HINT)
-        return Start()
-    return Start(StartAt.TIME, moment)
+        return model.Start()
+    return model.Start(vocabulary.StartAt.TIME, moment)
 
 
-def offsets_of(found: Values, node: MappingNode, topics: tuple[str, ...]) -> Start:
+def offsets_of(found: Values, node: MappingNode, topics: tuple[str, ...]) -> model.Start:
     """`{0: 100}` for the one topic, or `{topic: {0: 100}}`."""
     what = f"start of {found.what}"
     is_nested = all(isinstance(value, MappingNode) for _key, value in node.entries)
     if not is_nested and len(topics) != 1:
         message = f"{what} has offsets without a topic, and the source does not read exactly one topic"
         found.problems.error(node.place, message, "write start: {topic: {partition: offset}}")
-        return Start()
+        return model.Start()
     offsets: dict[str, dict[int, int]] = {}
     for topic, entries in [(key.text, value) for key, value in node.entries] if is_nested else [(topics[0], node)]:
         assert isinstance(entries, MappingNode)
@@ -215,30 +168,30 @@ def offsets_of(found: Values, node: MappingNode, topics: tuple[str, ...]) -> Sta
                 partitions[int(key.text)] = offset
             else:
                 found.problems.error(key.place, f"{what} must map partitions to offsets", START_HINT)
-    return Start(StartAt.OFFSETS, offsets=offsets) if node.entries else Start()
+    return model.Start(vocabulary.StartAt.OFFSETS, offsets=offsets) if node.entries else model.Start()
 
 
-def record_format(found: Values, *, is_topic: bool) -> RecordFormat:
-    encoding = found["format"] or Encoding.JSON
+def record_format(found: Values, *, is_topic: bool) -> model.RecordFormat:
+    encoding = found["format"] or vocabulary.Encoding.JSON
     for key in ("writer_schema", "writer_schemas"):
-        if key in found and encoding is not Encoding.AVRO:
+        if key in found and encoding is not vocabulary.Encoding.AVRO:
             found.error(key, f"{key} of {found.what} applies to format: avro, not to {encoding}")
     node, schema = found["schema"], None
     if node is None:
-        if is_topic and encoding in {Encoding.JSON, Encoding.AVRO}:
-            is_avro = encoding is Encoding.AVRO
+        if is_topic and encoding in {vocabulary.Encoding.JSON, vocabulary.Encoding.AVRO}:
+            is_avro = encoding is vocabulary.Encoding.AVRO
             form = "{file: record.avsc}" if is_avro else "id BIGINT, name STRING; or format: text"
             found.missing("schema", f"add schema: {form}")
-    elif encoding in {Encoding.TEXT, Encoding.BYTES}:
+    elif encoding in {vocabulary.Encoding.TEXT, vocabulary.Encoding.BYTES}:
         found.error("schema", f"schema of {found.what} is not allowed with format: {encoding}", "remove schema")
     else:
         schema = read_schema(node, encoding, f"schema of {found.what}", found.problems)
-        if schema is not None and encoding is Encoding.AVRO:
+        if schema is not None and encoding is vocabulary.Encoding.AVRO:
             schema = with_writers(found, schema)
-    return RecordFormat(encoding, schema, found["tombstones"])
+    return model.RecordFormat(encoding, schema, found["tombstones"])
 
 
-def with_writers(found: Values, schema: RecordSchema) -> RecordSchema:
+def with_writers(found: Values, schema: model.RecordSchema) -> model.RecordSchema:
     """The schema with those of the records' writers: one for all records, or one for each id in their headers."""
     single, by_id, problems = found["writer_schema"], found["writer_schemas"], found.problems
     if single is not None and by_id is not None:
@@ -263,13 +216,13 @@ def with_writers(found: Values, schema: RecordSchema) -> RecordSchema:
     return dataclasses.replace(schema, writers=DeclaredSchemas(writers))
 
 
-def sql_of(found: Values) -> Sql | None:
-    return None if found["sql"] is None else Sql(found["sql"], found.place_of("sql"))
+def sql_of(found: Values) -> operations.Sql | None:
+    return None if found["sql"] is None else operations.Sql(found["sql"], found.place_of("sql"))
 
 
-def python_of(found: Values) -> PythonFunction | None:
-    function, columns = found["python"], schema_of(found)
-    return PythonFunction(found["from"], function, columns) if function is not None and found["from"] else None
+def python_of(found: Values) -> operations.PythonFunction | None:
+    inputs, function, columns = found["from"], found["python"], schema_of(found)
+    return operations.PythonFunction(inputs, function, columns) if function is not None and inputs else None
 
 
 def schema_of(found: Values) -> tuple[Column, ...] | None:
@@ -277,41 +230,41 @@ def schema_of(found: Values) -> tuple[Column, ...] | None:
     return None if node is None else read_columns(node, f"schema of {found.what}", found.problems)
 
 
-def aggregation_of(found: Values) -> Aggregation | None:
+def aggregation_of(found: Values) -> operations.Aggregation | None:
     window = None if found["window"] is None else window_of(found["window"])
-    return Aggregation(found["from"], found["aggregate"], found["by"], window) if found["from"] else None
+    return operations.Aggregation(found["from"], found["aggregate"], found["by"], window) if found["from"] else None
 
 
-def window_of(found: Values) -> Window | None:
+def window_of(found: Values) -> operations.Window | None:
     size, slide = found["size"], found["slide"]
     if slide is not None and size is not None and not 0 < slide.milliseconds <= size.milliseconds:
         hint = "a longer slide would leave gaps between windows"
         found.wrong("slide", f"longer than 0 and at most the size, {size}", hint)
     has_length = size is not None or found["gap"] is not None
-    return found.made(Window, place=found.place) if has_length else None
+    return found.made(operations.Window, place=found.place) if has_length else None
 
 
-def deduplication_of(found: Values) -> Deduplication | None:
-    return found["deduplicate"].made(Deduplication, input=found["from"]) if found["from"] else None
+def deduplication_of(found: Values) -> operations.Deduplication | None:
+    return found["deduplicate"].made(operations.Deduplication, input=found["from"]) if found["from"] else None
 
 
-def join_of(found: Values) -> Join | StreamJoin | None:
+def join_of(found: Values) -> operations.Join | operations.StreamJoin | None:
     values: Values = found["join"]
     other = None if values.kind is None else values[values.kind]
     if not values.is_whole or other is None or not found["from"]:
         return None
     if values.kind == "table":
-        return Join(found["from"], other, values["on"], values["how"])
-    within = None if values["within"] is Unbounded.FOREVER else values["within"]
-    return StreamJoin(found["from"], other, values["on"], within, values["how"])
+        return operations.Join(found["from"], other, values["on"], values["how"])
+    within = None if values["within"] is vocabulary.Unbounded.FOREVER else values["within"]
+    return operations.StreamJoin(found["from"], other, values["on"], within, values["how"])
 
 
-def state_of(found: Values) -> KeyedState | None:
+def state_of(found: Values) -> operations.KeyedState | None:
     columns = schema_of(found)
-    return found["state"].made(KeyedState, input=found["from"], columns=columns) if found["from"] else None
+    return found["state"].made(operations.KeyedState, input=found["from"], columns=columns) if found["from"] else None
 
 
-OPERATIONS: dict[str, Callable[[Values], Operation | None]] = {
+OPERATIONS: dict[str, Callable[[Values], operations.Operation | None]] = {
     "sql": sql_of,
     "python": python_of,
     "aggregate": aggregation_of,
@@ -321,21 +274,21 @@ OPERATIONS: dict[str, Callable[[Values], Operation | None]] = {
 }
 
 
-def view_of(name: Scalar, found: Values, source: str | None) -> View | None:
+def view_of(name: Scalar, found: Values, source: str | None) -> model.View | None:
     """A view of a source or step, which may be the step that declares it."""
-    content: LatestRows | RunningAggregate | Changes | None = None
+    content: model.LatestRows | model.RunningAggregate | model.Changes | None = None
     if found.kind == "key":
-        content = LatestRows(found["key"], found["order_by"]) if found["key"] else None
+        content = model.LatestRows(found["key"], found["order_by"]) if found["key"] else None
     elif found.kind == "aggregate":
-        content = RunningAggregate(found["by"], found["aggregate"])
+        content = model.RunningAggregate(found["by"], found["aggregate"])
     elif found.kind == "changes":
         content = changes_of(found)
     if content is None or not source:
         return None
-    return View(name.text, source, content, name.place, found.places, found["url"])
+    return model.View(name.text, source, content, name.place, found.places, found["url"])
 
 
-def changes_of(found: Values) -> Changes | None:
+def changes_of(found: Values) -> model.Changes | None:
     values: Values | None = found["changes"]
     if values is None:
         return None
@@ -348,7 +301,7 @@ def changes_of(found: Values) -> Changes | None:
         values.problems.error(where, f"{values.what} has '{sequence}' in its key", "name another column")
     if not values.is_whole:
         return None
-    return Changes(key, sequence, values["deletes"], values["history"], values["remember"])
+    return model.Changes(key, sequence, values["deletes"], values["history"], values["remember"])
 
 
 def refuse_beside_changes(found: Values) -> None:
@@ -359,39 +312,40 @@ def refuse_beside_changes(found: Values) -> None:
             found.error(key, message, f"remove {key}")
 
 
-def sink_of(name: Scalar, found: Values) -> Sink | None:
+def sink_of(name: Scalar, found: Values) -> model.Sink | None:
     target = TARGETS[found.kind](found) if found.kind else None
-    mode = SinkMode.APPEND
+    mode = vocabulary.SinkMode.APPEND
     if "changes" in found:
         refuse_beside_changes(found)
     elif found.kind == "table":
         mode = table_mode(found)
     elif found.kind != "lakehouse":
-        mode = found["mode"] or SinkMode.APPEND
-    if isinstance(target, LakehouseTarget) and target.key:
-        mode = SinkMode.UPSERT
+        mode = found["mode"] or vocabulary.SinkMode.APPEND
+    if isinstance(target, model.LakehouseTarget) and target.key:
+        mode = vocabulary.SinkMode.UPSERT
     if target is None or not found["from"]:
         return None
-    return Sink(name.text, found["from"], target, mode, name.place, found.places)
+    return model.Sink(name.text, found["from"], target, mode, name.place, found.places)
 
 
-def table_mode(found: Values) -> SinkMode:
-    mode: SinkMode = found["mode"] or (SinkMode.UPSERT if "key" in found else SinkMode.APPEND)
-    if mode is SinkMode.UPSERT and "key" not in found:
+def table_mode(found: Values) -> vocabulary.SinkMode:
+    default = vocabulary.SinkMode.UPSERT if "key" in found else vocabulary.SinkMode.APPEND
+    mode: vocabulary.SinkMode = found["mode"] or default
+    if mode is vocabulary.SinkMode.UPSERT and "key" not in found:
         where = found.place_of("mode")
         found.problems.error(where, f"{found.what} has mode: upsert but no key", "name the key columns: key: [id]")
-    elif mode is SinkMode.APPEND and "order_by" in found:
+    elif mode is vocabulary.SinkMode.APPEND and "order_by" in found:
         decides = "has order_by, which decides between rows of the same key, but its rows are appended"
         found.error("order_by", f"{found.what} {decides}", "name the key columns: key: [id], and remove mode: append")
-    elif mode is SinkMode.APPEND and "key" in found:
+    elif mode is vocabulary.SinkMode.APPEND and "key" in found:
         message = f"{found.what} has a key, and its rows are appended: no row would replace that of its key"
         found.error("key", message, "remove key, or mode: append")
     return mode
 
 
-def topic_target(found: Values) -> TopicTarget | None:
+def topic_target(found: Values) -> model.TopicTarget | None:
     encoding, value, deletes = found["format"], found["value"], found["deletes"]
-    if encoding is not Encoding.JSON and len(value) != 1:
+    if encoding is not vocabulary.Encoding.JSON and len(value) != 1:
         message = f"{found.what} with format: {encoding} needs exactly one expression as its value"
         found.problems.error(found.place_of("value"), message, "for example value: message")
     if deletes is not None and found["key"] is None:
@@ -399,54 +353,55 @@ def topic_target(found: Values) -> TopicTarget | None:
         found.problems.error(found.place_of("deletes"), message, "add key: an SQL expression")
     if found["topic"] is None:
         return None
-    servers, settings = found["bootstrap_servers"], found["kafka"]
-    return TopicTarget(found["topic"], found["key"], value, encoding, found["headers"], servers, settings, deletes)
+    key, headers, servers, settings = (found[each] for each in ("key", "headers", "bootstrap_servers", "kafka"))
+    return model.TopicTarget(found["topic"], key, value, encoding, headers, servers, settings, deletes)
 
 
-def table_target(found: Values) -> TableTarget | None:
+def table_target(found: Values) -> model.TableTarget | None:
     changes = changes_of(found)
     if found["table"] is None:
         return None
-    return TableTarget(found["table"], found["key"], found["url"], found["order_by"], changes)
+    return model.TableTarget(found["table"], found["key"], found["url"], found["order_by"], changes)
 
 
-def lakehouse_target(found: Values) -> LakehouseTarget | None:
+def lakehouse_target(found: Values) -> model.LakehouseTarget | None:
     inner: Values = found["lakehouse"]
     key = inner["key"] or ()
-    mode = inner["mode"] or (LakehouseMode.MERGE if key else LakehouseMode.APPEND)
-    if mode is LakehouseMode.MERGE and not key:
+    mode = inner["mode"] or (vocabulary.LakehouseMode.MERGE if key else vocabulary.LakehouseMode.APPEND)
+    if mode is vocabulary.LakehouseMode.MERGE and not key:
         inner.problems.error(inner.place, f"{inner.what} has mode: merge but no key", "name the key columns: key: [id]")
-    elif mode is LakehouseMode.APPEND and key:
+    elif mode is vocabulary.LakehouseMode.APPEND and key:
         inner.error("key", f"{inner.what} has a key, and its rows are appended", "remove key, or mode: append")
-    if inner["format"] is LakehouseFormat.ICEBERG and inner["path"] is not None:
+    if inner["format"] is vocabulary.LakehouseFormat.ICEBERG and inner["path"] is not None:
         message = f"{inner.what} has a path, and Iceberg tables are found by their name in a catalog"
         hint = "write table: catalog.schema.name, and set the catalog under spark: of the pipeline"
         inner.error("path", message, hint)
     if not inner.is_whole:
         return None
-    return LakehouseTarget(inner["format"], inner["table"], inner["path"], key, inner["partition_by"])
+    return model.LakehouseTarget(inner["format"], inner["table"], inner["path"], key, inner["partition_by"])
 
 
-def console_target(found: Values) -> ConsoleTarget:
+def console_target(found: Values) -> model.ConsoleTarget:
     if not found["console"]:
         found.wrong("console", "true", "remove the sink to disable it")
-    return ConsoleTarget()
+    return model.ConsoleTarget()
 
 
-TARGETS: dict[str, Callable[[Values], Target | None]] = {
+TARGETS: dict[str, Callable[[Values], model.Target | None]] = {
     "topic": topic_target,
-    "files": lambda found: found["files"].made(FilesTarget),
+    "files": lambda found: found["files"].made(model.FilesTarget),
     "table": table_target,
     "lakehouse": lakehouse_target,
-    "spark": lambda found: found["spark"].made(SparkTarget),
+    "spark": lambda found: found["spark"].made(model.SparkTarget),
     "console": console_target,
-    "python": lambda found: None if found["python"] is None else PythonTarget(found["python"]),
+    "python": lambda found: None if found["python"] is None else model.PythonTarget(found["python"]),
 }
 
 
-def function_of(name: Scalar, found: Values) -> Function | None:
+def function_of(name: Scalar, found: Values) -> model.Function | None:
     returns = found["returns"]
     kind = None if returns is None else read_type(returns, f"returns of {found.what}", found.problems)
     if kind is None or found["python"] is None:
         return None
-    return Function(name.text, found["python"], kind, found["pandas"], found["deterministic"], name.place, found.places)
+    function, is_pandas, is_deterministic = found["python"], found["pandas"], found["deterministic"]
+    return model.Function(name.text, function, kind, is_pandas, is_deterministic, name.place, found.places)

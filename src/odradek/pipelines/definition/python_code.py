@@ -13,7 +13,6 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.model import PythonTarget
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.operations import KeyedState, PythonFunction
@@ -27,37 +26,26 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.operations import PythonReference
     from odradek.pipelines.definition.places import Problems
 
-BATCH_ARGUMENTS = 2  # the batch and its id
-
 
 def python_references(pipeline: Pipeline) -> Iterator[PythonReference]:
     """The functions and classes that a definition names."""
-    return (reference for reference, _ in called_references(pipeline))
-
-
-def called_references(pipeline: Pipeline) -> Iterator[tuple[PythonReference, int | None]]:
-    """The functions and classes that a definition names, with the number of their arguments where it is known."""
     for step in pipeline.steps:
-        operation = step.operation
-        if isinstance(operation, PythonFunction):
-            yield operation.function, len(operation.inputs)
-        elif isinstance(operation, KeyedState):
-            yield operation.processor, None
-    for sink in pipeline.sinks:
-        if isinstance(sink.target, PythonTarget):
-            yield sink.target.function, BATCH_ARGUMENTS
-    for each in pipeline.functions:
-        yield each.reference, None
+        if isinstance(step.operation, PythonFunction):
+            yield step.operation.function
+        elif isinstance(step.operation, KeyedState):
+            yield step.operation.processor
+    yield from (each.target.function for each in pipeline.sinks if isinstance(each.target, PythonTarget))
+    yield from (each.reference for each in pipeline.functions)
 
 
 def check_python(pipeline: Pipeline, problems: Problems) -> None:
-    """Reports modules and names that do not exist, and functions that do not take the arguments they get."""
+    """Reports modules and names that do not exist."""
     search = [pipeline.directory, str(Path.cwd()), *sys.path]
-    for reference, arguments in called_references(pipeline):
-        check_reference(reference, search, arguments, problems)
+    for reference in python_references(pipeline):
+        check_reference(reference, search, problems)
 
 
-def check_reference(reference: PythonReference, search: list[str], arguments: int | None, problems: Problems) -> None:
+def check_reference(reference: PythonReference, search: list[str], problems: Problems) -> None:
     found, missing = find_module(reference.module, [reference.directory, *search])
     if found is None:
         hint = "modules are searched for next to the definition, in the working directory and among installed packages"
@@ -69,19 +57,9 @@ def check_reference(reference: PythonReference, search: list[str], arguments: in
         problems.error(reference.place, f"{found.origin} is not valid Python: {error.msg} in line {error.lineno}")
         return
     first = reference.name.partition(".")[0]
-    if names is None or names.is_open:
-        return
-    if first not in names.all:
+    if names is not None and first not in names:
         message = f"module '{reference.module}' does not define '{first}'"
-        problems.error(reference.place, message, suggestion(first, sorted(names.all), what="it defines"))
-        return
-    function = names.functions.get(reference.name)
-    if function is not None and arguments is not None and not accepts(function, arguments):
-        problems.error(
-            reference.place,
-            f"{reference} is called with {arguments} argument{'' if arguments == 1 else 's'}, and takes others",
-            f"write def {reference.name}({', '.join('abcdefgh'[:arguments])}): …" if arguments <= 8 else "",
-        )
+        problems.error(reference.place, message, suggestion(first, sorted(names), what="it defines"))
 
 
 def find_module(name: str, search: list[str]) -> tuple[ModuleSpec | None, str]:
@@ -98,50 +76,24 @@ def find_module(name: str, search: list[str]) -> tuple[ModuleSpec | None, str]:
     return spec, full
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleNames:
-    """The names that a module defines; `is_open` if it may define others at run time."""
-
-    all: frozenset[str]
-    functions: dict[str, ast.FunctionDef]
-    is_open: bool
-
-
-def read_names(spec: ModuleSpec) -> ModuleNames | None:
-    """Names in the module's source; None if the source is not readable, `SyntaxError` if it is not valid Python."""
+def read_names(spec: ModuleSpec) -> set[str] | None:
+    """Names in the module's source; None if it is not readable or may define others at run time, `SyntaxError` if it is
+    not valid Python."""
     if spec.origin is None or not spec.origin.endswith(".py"):
         return None
     try:
         tree = ast.parse(Path(spec.origin).read_bytes())
-    except SyntaxError:
-        raise
     except (OSError, ValueError):
         return None
     names: set[str] = set()
-    functions: dict[str, ast.FunctionDef] = {}
-    is_open = False
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
         elif isinstance(node, ast.alias):
-            is_open = is_open or node.name == "*"
             names.add((node.asname or node.name).partition(".")[0])
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef):
-            functions[node.name] = node
-    return ModuleNames(frozenset(names), functions, is_open or "__getattr__" in functions)
-
-
-def accepts(function: ast.FunctionDef, count: int) -> bool:
-    """Whether the function can be called with `count` positional arguments."""
-    arguments = function.args
-    most = len(arguments.posonlyargs) + len(arguments.args)
-    least = most - len(arguments.defaults)
-    if any(default is None for default in arguments.kw_defaults):
-        return False
-    return least <= count and (count <= most or arguments.vararg is not None)
+    return None if names & {"*", "__getattr__"} else names
 
 
 def module_name(path: Path) -> tuple[str, Path]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from odradek.pipelines.definition.fields import Fields, text_of
+from odradek.pipelines.definition.fields import Fields, text_of, topic_of
 from odradek.pipelines.definition.keys import Key, Kind
 from odradek.pipelines.definition.model import Expectation
-from odradek.pipelines.definition.nodes import MappingNode, value_places
+from odradek.pipelines.definition.nodes import ListNode, MappingNode, Scalar, describe, shortened, value_places
+from odradek.pipelines.definition.operations import NamedExpression, PythonReference
+from odradek.pipelines.definition.vocabulary import IMPORT_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from enum import StrEnum
 
     from odradek.pipelines.definition.nodes import Node
-    from odradek.pipelines.definition.operations import NamedExpression, PythonReference
     from odradek.pipelines.definition.places import Place, Problems
+    from odradek.pipelines.definition.vocabulary import Duration
 
 Made = TypeVar("Made")
 
@@ -33,11 +36,18 @@ class Values(Fields):
             options = [each for each in key.keys if each.name == name]
             found = next((each for each in options if each.belongs_to(self.kind)), None)
             if found is not None:
-                value = self._read[name] = READERS.get(found.kind, node_of)(self, found)
-                self.is_whole = self.is_whole and not (found.required and not value)
+                self._read[name] = self._value_of(found)
+                self.is_whole = self.is_whole and not (found.required and not self._read[name])
             elif name in self and self.kind is not None:
                 to = options[0].applies or " or ".join(owner for each in options for owner in each.owners)
                 self.error(name, f"{name} of {what} applies to {to}, not to {self.kind}", options[0].hint)
+
+    def _value_of(self, key: Key) -> Any:
+        node = self.node(key.name)
+        if node is None and key.required:
+            self.missing(key.name, key.required)
+        found = None if node is None else READERS[key.kind](self, key, node) if key.kind in READERS else node
+        return EMPTY.get(key.kind, key.default) if found is None else found
 
     def __getitem__(self, name: str) -> Any:
         return self._read.get(name)
@@ -55,66 +65,85 @@ class Values(Fields):
         return kind(**self._read, **more) if self.is_whole else None
 
 
-def node_of(values: Values, key: Key) -> Node | None:
-    node = values.node(key.name)
-    if node is None and key.required:
-        values.missing(key.name, key.required)
-    return node
+def keys_of(values: Values, key: Key, node: Node) -> Values:
+    return Values(node, key, f"{key.name} of {values.what}", values.problems)
 
 
-def keys_of(values: Values, key: Key) -> Values | None:
-    node = node_of(values, key)
-    return None if node is None else Values(node, key, f"{key.name} of {values.what}", values.problems)
+def import_of(values: Values, key: Key, node: Node) -> PythonReference | None:
+    text = values.text(key.name)
+    match = None if text is None else IMPORT_PATH.match(text)
+    if text is not None and match is None:
+        values.wrong(key.name, "an import path", "write package.module:name")
+    return None if match is None else PythonReference(match[1], match[2], node.place)
 
 
-def text_value(values: Values, key: Key) -> Any:
-    text = values.text(key.name, required=key.required, loose=key.kind is Kind.SQL)
-    return key.default if text is None else text
+def topics_of(values: Values, key: Key, node: Node) -> tuple[str, ...]:
+    if not isinstance(node, ListNode) or not node.items:
+        values.wrong(key.name, "a list of topics", f"write {key.name}: [one, another]")
+        return ()
+    what = f"{key.name} of {values.what}"
+    are_topics = [topic_of(each, what, values.problems) is not None for each in node.items]
+    return values.words(key.name) if all(are_topics) else ()
 
 
-def import_of(values: Values, key: Key) -> PythonReference | None:
-    return values.reference(key.name) if key.required or key.name in values else None
-
-
-def input_of(values: Values, key: Key) -> str | None:
+def input_of(values: Values, key: Key, node: Node) -> str | None:
     names = values.words(key.name, required=key.required)
     if len(names) > 1:
         hint = "join or combine them in a SQL step"
-        values.problems.error(values.place_of(key.name), f"{values.what} has several inputs, and takes one", hint)
+        values.problems.error(node.place, f"{values.what} has several inputs, and takes one", hint)
     return names[0] if names else None
 
 
-def word_of(values: Values, key: Key) -> Any:
-    if key.name not in values and key.required:
-        values.missing(key.name, key.required)
-    return values.choice(key.name, key.words, key.default, key.hint)
+def count_of(values: Values, key: Key, node: Node) -> int | None:
+    if isinstance(node, Scalar) and type(node.value) is int and 0 < node.value < 2**63:
+        return node.value
+    values.wrong(key.name, "a positive integer")
+    return None
 
 
-def length_of(values: Values, key: Key) -> Any:
-    node = values.node(key.name)
-    word = next((each for each in key.words if node is not None and text_of(node) == each), None)
+def length_of(values: Values, key: Key, node: Node) -> StrEnum | Duration | None:
+    word = next((each for each in key.words if text_of(node) == each), None)
     if word is not None:
         return word
-    length = values.duration(key.name, required=key.required)
+    length = values.duration(key.name)
     if key.kind is Kind.PERIOD and length is not None and length.milliseconds <= 0:
         values.wrong(key.name, "longer than 0", key.hint)
     return length
 
 
-def expressions_of(values: Values, key: Key) -> tuple[NamedExpression, ...]:
-    found = values.expressions(key.name)
-    if key.required and not found and isinstance(values.node(key.name), MappingNode):
-        place = values.place_of(key.name)
-        values.problems.error(place, f"{key.name} of {values.what} is empty", key.required)
+def texts_of(values: Values, key: Key, node: Node, what: str) -> list[tuple[Scalar, str, Place]]:
+    """The texts and numbers of a mapping by their names."""
+    if not isinstance(node, MappingNode):
+        values.wrong(key.name, f"a mapping of {what}")
+        return []
+    found = []
+    for name, value in node.entries:
+        text = text_of(value, loose=True)
+        if text is None:
+            message = f"{shortened(name.text)} in {key.name} must be text or a number, not {describe(value)}"
+            values.problems.error(value.place, message)
+        else:
+            found.append((name, text, value.place))
     return found
 
 
-def expectations_of(values: Values, key: Key) -> tuple[Expectation, ...]:
-    node = values.node(key.name)
-    if node is not None and not isinstance(node, MappingNode):
+def settings_of(values: Values, key: Key, node: Node) -> dict[str, str]:
+    return {name.text: text for name, text, _ in texts_of(values, key, node, "settings")}
+
+
+def expressions_of(values: Values, key: Key, node: Node) -> tuple[NamedExpression, ...]:
+    if key.required and isinstance(node, MappingNode) and not node.entries:
+        values.problems.error(node.place, f"{key.name} of {values.what} is empty", key.required)
+    found = texts_of(values, key, node, "name: SQL expression")
+    return tuple(NamedExpression(name.text, text, name.place, place) for name, text, place in found)
+
+
+def expectations_of(values: Values, key: Key, node: Node) -> tuple[Expectation, ...]:
+    if not isinstance(node, MappingNode):
         values.wrong(key.name, "a mapping of names", key.hint)
+        return ()
     found = []
-    for name, value in node.entries if isinstance(node, MappingNode) else ():
+    for name, value in node.entries:
         short = text_of(value)  # `name: condition` alone warns
         if short is not None:
             found.append(Expectation(name.text, short, place=name.place, check_place=value.place))
@@ -125,19 +154,29 @@ def expectations_of(values: Values, key: Key) -> tuple[Expectation, ...]:
     return tuple(found)
 
 
-READERS: dict[Kind, Callable[[Values, Key], Any]] = {
-    **dict.fromkeys((Kind.TEXT, Kind.PATH, Kind.URL, Kind.COLUMN, Kind.SQL), text_value),
+# A key whose kind has no reader is its node. A reader returns None for a wrong value.
+READERS: dict[Kind, Callable[[Values, Key, Node], Any]] = {
+    **dict.fromkeys(
+        (Kind.TEXT, Kind.PATH, Kind.URL, Kind.COLUMN, Kind.SQL),
+        lambda values, key, _: values.text(key.name, loose=key.kind is Kind.SQL),
+    ),
     **dict.fromkeys((Kind.DURATION, Kind.PERIOD), length_of),
-    Kind.TOPIC: lambda values, key: values.topic(key.name),
-    Kind.TOPICS: lambda values, key: values.topics(key.name),
-    Kind.NAMES: lambda values, key: values.words(key.name, required=key.required),
+    Kind.TOPIC: lambda values, key, _: values.topic(key.name),
+    Kind.TOPICS: topics_of,
+    Kind.NAMES: lambda values, key, _: values.words(key.name, required=key.required),
     Kind.INPUT: input_of,
-    Kind.WORD: word_of,
-    Kind.FLAG: lambda values, key: values.flag(key.name, key.default),
-    Kind.COUNT: lambda values, key: values.count(key.name),
+    Kind.WORD: lambda values, key, _: values.choice(key.name, key.words, key.default, key.hint),
+    Kind.FLAG: lambda values, key, _: values.flag(key.name, key.default),
+    Kind.COUNT: count_of,
     Kind.EXPRESSIONS: expressions_of,
     Kind.EXPECTATIONS: expectations_of,
-    Kind.SETTINGS: lambda values, key: values.settings(key.name),
+    Kind.SETTINGS: settings_of,
     Kind.IMPORT: import_of,
     Kind.KEYS: keys_of,
+}
+# Values of missing keys whose default is not that of the reference.
+EMPTY: dict[Kind, Any] = {
+    **dict.fromkeys((Kind.NAMES, Kind.TOPICS, Kind.EXPRESSIONS, Kind.EXPECTATIONS), ()),
+    Kind.SETTINGS: {},
+    Kind.START: None,
 }

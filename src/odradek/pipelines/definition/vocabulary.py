@@ -19,23 +19,17 @@ UNITS_MS = {
 
 
 class Engine(StrEnum):
-    """How Spark runs the graph."""
-
     STANDARD = "standard"  # micro-batches
     REALTIME = "realtime"  # Spark's real-time trigger
     BATCH = "batch"  # once, over a range of offsets or times
 
 
 class Delivery(StrEnum):
-    """The delivery guarantee after a failure."""
-
     AT_LEAST_ONCE = "at_least_once"
     EXACTLY_ONCE = "exactly_once"
 
 
 class Encoding(StrEnum):
-    """The format of a record's value."""
-
     JSON = "json"
     AVRO = "avro"
     TEXT = "text"
@@ -43,8 +37,6 @@ class Encoding(StrEnum):
 
 
 class Otherwise(StrEnum):
-    """What happens to a row that does not meet an expectation."""
-
     WARN = "warn"  # counted, and kept
     DROP = "drop"  # counted, and left out
     QUARANTINE = "quarantine"  # sent to the dead-letter topic, with the reason
@@ -60,8 +52,6 @@ class SinkMode(StrEnum):
 
 
 class StateClock(StrEnum):
-    """The clock of a keyed state's timers."""
-
     PROCESSING = "processing"
     EVENT = "event"
 
@@ -89,8 +79,6 @@ class LakehouseFormat(StrEnum):
 
 
 class LakehouseMode(StrEnum):
-    """How rows reach a lakehouse table."""
-
     APPEND = "append"
     MERGE = "merge"  # a row replaces that of its key
 
@@ -104,15 +92,11 @@ class Tombstones(StrEnum):
 
 
 class OnDataLoss(StrEnum):
-    """What happens when records were deleted before they were read."""
-
     FAIL = "fail"
     SKIP = "skip"  # the pipeline continues with the remaining records
 
 
 class StartAt(StrEnum):
-    """Where a topic is read from when there is no checkpoint."""
-
     EARLIEST = "earliest"
     LATEST = "latest"
     TIME = "time"
@@ -120,8 +104,6 @@ class StartAt(StrEnum):
 
 
 class JoinKind(StrEnum):
-    """What happens to rows without a match."""
-
     INNER = "inner"
     LEFT = "left"
     SEMI = "semi"
@@ -138,8 +120,6 @@ class StreamJoinKind(StrEnum):
 
 
 class Unbounded(StrEnum):
-    """What stands in place of a duration that has no end."""
-
     FOREVER = "forever"
 
 

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import (
-    ConsoleTarget,
-    FilesTarget,
-    LakehouseTarget,
-    SparkTarget,
-    TableTarget,
-    TopicTarget,
-)
+from odradek.pipelines.definition import model
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.planning.plan import EndMode, OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from odradek.pipelines.definition.model import Start
     from odradek.pipelines.planning.plan import End, Flow, Plan
 
 CHANGES = "replayed changes take their place in the order of the sequence, so that nothing older replaces a row"
@@ -26,12 +18,12 @@ APPENDED = "replayed rows are appended again; empty the table first to avoid dup
 REPLACED = "replayed rows replace those of the same key"
 
 
-def reset_effects(flows: Iterable[Flow], start: Start | None) -> list[str]:
+def reset_effects(flows: Iterable[Flow], start: model.Start | None) -> list[str]:
     """The effects of a reset on these flows, which start at `start`, or at their sources' own start if None."""
     is_whole = start is None or start.at is StartAt.EARLIEST
     lines: list[str] = []
     for flow in flows:
-        if flow.files is not None and isinstance(flow.files.target, FilesTarget):
+        if flow.files is not None and isinstance(flow.files.target, model.FilesTarget):
             lines.append(f"files {flow.files.target.path}: the folder is renamed, and a new one is written")
         can_change = flow.mode is OutputMode.UPDATE
         lines += [effect(each, is_whole=is_whole, can_change=can_change) for each in flow.ends]
@@ -43,7 +35,7 @@ def backfill_effects(plan: Plan) -> list[str]:
     unseen = "new files are added; Spark's own reader does not see them in a folder that a stream writes to"
     return [
         f"files {end.target.path}: {unseen}"
-        if isinstance(end.target, FilesTarget)
+        if isinstance(end.target, model.FilesTarget)
         else effect(end, is_whole=False, can_change=plan.path(end.input).can_change)
         for end in plan.ends
     ]
@@ -52,18 +44,18 @@ def backfill_effects(plan: Plan) -> list[str]:
 def effect(end: End, *, is_whole: bool, can_change: bool) -> str:
     """`is_whole` if all records are read; `can_change` if the rows are groups that change until then."""
     match end.target:
-        case TopicTarget(topic=topic):
+        case model.TopicTarget(topic=topic):
             return f"topic {topic}: replayed records are written again, with the same odradek-id"
-        case LakehouseTarget() as target:
+        case model.LakehouseTarget() as target:
             return f"{target.format} table {target.name}: {REPLACED if target.key else APPENDED}"
-        case TableTarget(table=name):
+        case model.TableTarget(table=name):
             table_effect = _table_effect(end, is_whole=is_whole, can_change=can_change)
             return f"{'view' if end.is_view else 'table'} {name}: {table_effect}"
-        case ConsoleTarget():
+        case model.ConsoleTarget():
             return f"sink {end.name}: prints replayed rows again"
-        case FilesTarget(path=path):
+        case model.FilesTarget(path=path):
             return f"files {path}: new files are added"
-        case SparkTarget() | _:
+        case model.SparkTarget() | _:
             return f"sink {end.name}: receives replayed rows again"
 
 
