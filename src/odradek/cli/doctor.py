@@ -30,21 +30,16 @@ STATUS = ("ok", "warnings", "problems", "incomplete")  # by exit code
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
-class NoReport(Failure):
-    """A failure before the report has the exit code of wrong usage, because 1 says that nothing fails."""
-
-    exit_code = click.UsageError.exit_code
-
-
 def fails_as_usage(function: F) -> F:
-    """Each Failure of the command becomes a NoReport."""
+    """A failure before the report has the exit code of wrong usage, because 1 says that nothing fails."""
 
     @functools.wraps(function)
     def with_exit_code(*arguments: Any, **parameters: Any) -> Any:
         try:
             return function(*arguments, **parameters)
         except Failure as failure:
-            raise NoReport(failure.message) from None
+            failure.exit_code = click.UsageError.exit_code
+            raise
 
     return with_exit_code  # type: ignore[return-value]  # a command keeps its type
 

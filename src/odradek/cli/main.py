@@ -18,7 +18,7 @@ from odradek import __version__
 from odradek.cli.client.options import remember_profile
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.interrupt import interrupt, interrupts
-from odradek.cli.framework.options import flag, option
+from odradek.cli.framework.options import option
 from odradek.cli.framework.output import report_error
 from odradek.conventions.failures import Failure
 
@@ -54,13 +54,6 @@ COMMANDS = {
 }
 
 
-def print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if not wanted or context.resilient_parsing:
-        return
-    click.echo(f"odradek {__version__}")
-    context.exit()
-
-
 @group(
     lazy=COMMANDS,
     examples=[
@@ -70,7 +63,7 @@ def print_version(context: click.Context, _parameter: click.Parameter, wanted: b
         ("read all records, then new ones as they arrive", "odradek consume pump --from-beginning"),
     ],
 )
-@flag("--version", "Show the version.", expose_value=False, is_eager=True, callback=print_version)
+@click.version_option(__version__, message="odradek %(version)s", help="Show the version.")
 @option(
     "--profile", "NAME", str,
     "Address and credentials that `odradek profile add` has stored, for the command that follows.",

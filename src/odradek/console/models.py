@@ -102,8 +102,6 @@ class Series:
 MOST_PIPELINES = 300
 RATE_SAMPLES = 8  # rates of sinks are means over so many statuses
 
-__all__ = ["PublishedPipeline"]
-
 
 @dataclass(slots=True)
 class KnownPipeline:

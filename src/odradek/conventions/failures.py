@@ -31,19 +31,11 @@ def without_prefix(line: str) -> str:
 
 def similar_names(name: str, known: Iterable[str]) -> list[str]:
     """The known names that are most like `name`, best first."""
-    from difflib import SequenceMatcher  # noqa: PLC0415 - only a mistyped name needs it
+    from difflib import SequenceMatcher, get_close_matches  # noqa: PLC0415 - only a mistyped name needs it
 
-    matcher = SequenceMatcher(b=name)
-    rated = []
-    for each in known:
-        matcher.set_seq1(each)
-        if matcher.quick_ratio() >= LEAST_SIMILARITY:  # an upper bound, which takes a tenth of the time
-            rated.append((matcher.ratio(), each))
-    rated.sort(key=lambda pair: -pair[0])
-    if not rated:
-        return []
-    least = max(LEAST_SIMILARITY, rated[0][0] - LARGEST_DIFFERENCE)
-    return [each for similarity, each in rated[:MOST_SUGGESTIONS] if similarity >= least]
+    close = get_close_matches(name, list(known), MOST_SUGGESTIONS, LEAST_SIMILARITY)
+    rated = sorted((-SequenceMatcher(a=each, b=name).ratio(), each) for each in close)
+    return [each for rating, each in rated if rating <= rated[0][0] + LARGEST_DIFFERENCE]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
