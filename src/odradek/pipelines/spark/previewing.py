@@ -135,12 +135,10 @@ def following(
     def load(source: Source) -> DataFrame:
         return read_source(session, source, plan.pipeline, cluster.partitions_of)
 
-    def rows() -> DataFrame:
-        return without_internal(Tables(session, plan, load, mode).rows(name))
-
-    settings = settings_of(session, plan, Flow(f"preview of {name}", name, mode), rows)
+    rows = without_internal(Tables(session, plan, load, mode).rows(name))
+    settings = settings_of(session, plan, Flow(f"preview of {name}", name, mode))
     with tempfile.TemporaryDirectory(prefix="odradek-preview-", ignore_cleanup_errors=True) as folder:
-        writer = rows().writeStream.queryName(f"preview of {name}").outputMode(str(mode))
+        writer = rows.writeStream.queryName(f"preview of {name}").outputMode(str(mode))
         writer = writer.option("checkpointLocation", folder).trigger(processingTime=INTERVAL)
         with query_settings(session, settings):
             query = writer.foreachBatch(lambda batch, _number: show(answer_of(batch))).start()

@@ -8,12 +8,10 @@ from odradek.pipelines.definition.model import FilesTarget, Source, TopicOrigin
 from odradek.pipelines.definition.operations import Deduplication, KeyedState, StreamJoin
 from odradek.pipelines.definition.vocabulary import StateClock
 from odradek.pipelines.planning.plan import PairSql
-from odradek.pipelines.spark.analysing.plan_walk import unsupported
 from odradek.pipelines.spark.computing.frames import quoted, shows_records, visible_names
-from odradek.pipelines.spark.computing.keyed_rows import SORTING, sorts_batches
+from odradek.pipelines.spark.computing.keyed_rows import sorts_batches
 from odradek.pipelines.spark.computing.tables import Tables
-from odradek.pipelines.spark.engines.settings import UNCHECKED, query_settings, state_settings
-from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.engines.settings import UNCHECKED, state_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,10 +20,6 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.planning.plan import Flow, Plan
     from odradek.pipelines.spark.computing.counts import Count
-
-
-class QueryRefused(PipelineError):
-    """Spark does not support the query of a flow."""
 
 
 def query_of(
@@ -46,23 +40,15 @@ def query_of(
     return frame, [count for name in sorted(flow.counted) for count in tables.observed(name)]
 
 
-def settings_of(session: SparkSession, plan: Plan, flow: Flow, build: Callable[[], DataFrame]) -> dict[str, str]:
-    """Settings for the query of a flow; `build` compiles its frame again."""
+def settings_of(session: SparkSession, plan: Plan, flow: Flow) -> dict[str, str]:
+    """Settings for the query of a flow. Spark refuses to sort the rows of a stream: the analysis has checked a query
+    that does so without the sort."""
     made = [plan.table(each).made_by for each in plan.upstream(flow.root)]
     has_join = any(isinstance(each, StreamJoin | PairSql) for each in made)
     settings = state_settings(plan.pipeline, has_join=has_join)
     if sorts_batches(session) and any(isinstance(each, Deduplication) and each.within for each in made):
-        settings |= _sorting_settings(session, flow, build)
+        settings |= UNCHECKED
     return settings
-
-
-def _sorting_settings(session: SparkSession, flow: Flow, build: Callable[[], DataFrame]) -> dict[str, str]:
-    """Spark refuses to sort the rows of a stream: it checks the query without the sort, which then starts unchecked."""
-    with query_settings(session, {SORTING: "false"}):
-        refused = unsupported(build(), flow.mode)
-    if refused is not None:
-        raise QueryRefused(f"flow {flow.name}: {refused}")
-    return UNCHECKED
 
 
 def keeps_processing_time(plan: Plan, flow: Flow) -> bool:

@@ -111,10 +111,8 @@ class StandardEngine:
 
     def _prepared(self, flow: Flow) -> Prepared:
         load = functools.partial(self._load, start=self._starts.get(flow.name))
-        build = functools.partial(query_of, self._session, self._plan, flow, load)
-        frame, counts = build()
-        writer, own = self._writer(flow, frame, counts)
-        return Prepared(writer, {**own, **settings_of(self._session, self._plan, flow, lambda: build()[0])})
+        writer, own = self._writer(flow, *query_of(self._session, self._plan, flow, load))
+        return Prepared(writer, {**own, **settings_of(self._session, self._plan, flow)})
 
     def _writer(self, flow: Flow, frame: DataFrame, counts: list[Count]) -> Prepared:
         """The query of a flow; `counts` are those that its frame observes."""
