@@ -1,120 +1,192 @@
-"""Problems of definitions that can be parsed but cannot run: names, dead letters, imports, files."""
+"""What `validate` says of a definition besides the rules of streams: names, columns, imports, databases, engines."""
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.pipelines.definition import spark_version
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.places import ProblemList
 from odradek.pipelines.definition.vocabulary import Engine
-from tests.pipelines.definition.definitions import (
-    CONSOLE,
-    OUT,
-    SOURCE,
-    define,
-    errors,
-    reported,
-    reported_for,
-    warnings,
-)
+from tests.pipelines.definition.definitions import define
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+HEAD = """
+pipeline: p
+sources:
+  rigs:
+    topic: rigs
+    schema: |
+      id BIGINT, at TIMESTAMP, big DECIMAL(20,0), tags ARRAY<STRING>, reading STRUCT<`a b`: DOUBLE, at: TIMESTAMP>
+    watermark: {column: at, delay: 1 minute}
+  pumps: {files: {path: pumps.csv, format: csv}, schema: "id BIGINT, name STRING"}
+"""
+STEP = "steps: {s: {sql: select id from rigs}}\nsinks: {o: {from: s, topic: x}}\n"
+OUT = "sinks: {o: {from: rigs, topic: out}}\n"
+
+
+def reported(text: str, head: str = HEAD, engine: Engine | None = None) -> list[str]:
+    found = define(head + textwrap.dedent(text), engine=engine).problems
+    return [f"{each.place.line}: {each.severity}: {each.text}" for each in found]
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("steps: {rigs: {sql: select 1 as a}}\n" + OUT, "10: error: the name 'rigs' is already used in line 4"),
+        ("sinks: {o: {from: rigs, topic: a}, O: {from: rigs, topic: b}}", "the name 'O' is already used in line 10"),
+        ("views: {v: {from: rigs, key: id}, V: {from: rigs, key: id}}", "views are tables of a database"),
+        (OUT + "functions: {upper: {python: 'posixpath:join', returns: STRING}}", "'upper' is the name of a built-in"),
+        (OUT + "functions: {f: {python: 'posixpath:join', returns: STRING}}", "warning: no SQL calls the function 'f'"),
+        (OUT + "functions: {f: {python: 'nowhere:f', returns: STRING}}", "module 'nowhere' of nowhere:f was not found"),
+        ("sinks: {o: {from: rigz, topic: x}}", "sink 'o' reads 'rigz', which is neither a source nor a step; did you"),
+        ("views: {o: {from: rigz, key: id}}", "view 'o' reads 'rigz', which is neither a source nor a step; did you"),
+        ("sinks: {o: {from: rigs, topic: x, key: idd}}", "there is no column 'idd' in sink 'o'; did you mean 'id'?"),
+        ("sinks: {o: {from: rigs, topic: x, key: id >}}", "the SQL of sink 'o' cannot be read"),
+        ("sinks: {o: {from: rigs, files: {path: x, partition_by: day}}}", "'o' names the column 'day', which 'rigs'"),
+        ("views: {o: {from: rigs, changes: {key: id, sequence: then}}}", "'o' names the column 'then', which 'rigs'"),
+        ("views: {v: {from: rigs, key: id, order_by: tags}}", "is ordered by tags of type ARRAY<STRING>, which has no"),
+        ("views: {v: {from: rigs, changes: {key: id, sequence: reading}}}", "which has no order in a database"),
+        ("views: {v: {from: rigs, by: id, aggregate: {ID: count(*)}}}", "view 'v' has two columns 'ID'; give the"),
+        ("", "has neither sinks nor views, so it has no output; add a sink or a view"),
+        ("steps: {s: {sql: select id from rigs}}\n" + OUT, "no sink and no view uses the step 's'"),
+        ("steps: {s: {sql: select id as __rank from rigs}}\n" + OUT, "'s' has the column '__rank', which is internal"),
+        ("warehouse: w.db\n" + OUT, "the warehouse 'w.db' is not a URL; write sqlite:///file.db"),
+        ("warehouse: sqllite:///w.db\n" + OUT, "did you mean 'sqlite'?"),
+        ("sinks: {o: {from: rigs, table: t, url: 'mysql://h/d'}}", "url of sink 'o' is of the kind 'mysql'"),
+        ("views: {v: {from: rigs, key: id, url: 'jdbc:x'}}", "url of view 'v' is a JDBC URL"),
+        ("views: {v: {from: rigs, key: big}}", "error: 'v' compares big of type DECIMAL(20,0) in SQLite"),
+        ("views: {v: {from: rigs, key: id, order_by: big}}", "warning: 'v' compares big of type DECIMAL(20,0)"),
+        ("sinks: {o: {from: rigs, table: t, key: reading}}", "as JSON, with the milliseconds of its timestamps"),
+        ("sinks: {o: {from: rigs, lakehouse: {format: iceberg, table: a.b}}}", "the catalog 'a' of sink 'o' is not"),
+        ("sinks: {o: {from: rigs, lakehouse: {format: iceberg, table: b}}}", "table 'b' without its catalog"),
+        ("delivery: exactly_once\nsinks: {o: {from: rigs, python: 'posixpath:join'}}", "may receive a batch again"),
+        ("delivery: exactly_once\nsinks: {o: {from: rigs, spark: {format: x}}}", "not the format 'x'; write to"),
+        ("delivery: exactly_once\nengine: realtime\n" + OUT, "the realtime engine cannot deliver exactly once"),
+    ],
+)
+def test_mistakes_are_reported(text: str, said: str) -> None:
+    assert [line for line in reported(text) if said in line], reported(text)
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ("s: {from: rigs, deduplicate: {key: id}}", "warning: step 's' keeps every id in state without a limit"),
+        ("s: {sql: 'select *, id from rigs'}", "step 's' has two columns 'id', and view 's' writes both"),
+        ("s: {sql: 'select *, at as valid_to from rigs'}", "keeps a history, which adds the column valid_to"),
         (
-            "steps: {rigs: {sql: select 1 as a}}\nsinks: {o: {from: rigs, console: true}}",
-            "the name 'rigs' is already used",
+            "s: {from: rigs, window: {column: at, size: 1 s}, by: [id], aggregate: {window_end: max(at)}}",
+            "step 's' has two columns 'window_end'; give the aggregate another name",
         ),
         (
-            "steps: {RIGS: {sql: select 1 as a}}\nsinks: {o: {from: rigs, console: true}}",
-            "the name 'RIGS' is already used",
+            "b: {sql: 'select id, at, tags from rigs'}, s: {from: rigs, join: {stream: b, on: [id, at], within: 1 h}}",
+            "step 's' has two columns 'tags': 'rigs' and 'b' have it; rename it in a step before",
         ),
         (
-            "steps: {s: {sql: select * from rig}}\n" + OUT,
-            "step 's' reads 'rig', which is neither a source nor a step; did",
+            "a: {sql: 'select id, at, tags as name from rigs'}, s: {from: a, join: {table: pumps, on: id}}",
+            "warning: step 's' leaves out the columns name of 'pumps', which 'a' has; to keep name, rename it",
         ),
-        ("sinks: {o: {from: rigz, console: true}}", "sink 'o' reads 'rigz', which is neither a source nor a step"),
-        ("views: {o: {from: rigz, key: id}}", "view 'o' reads 'rigz', which is neither"),
-        ("steps: {s: {sql: select * from s}}\n" + OUT, "step 's' reads itself: s ← s"),
         (
-            "steps: {a: {sql: select * from b}, b: {sql: select * from s}, s: {sql: select * from a}}\n" + OUT,
-            "step 'a' is part of a cycle: a ← b ← s ← a",
-        ),
-        ("steps: {s: {sql: select 1 as a}}", "the pipeline has neither sinks nor views"),
-        (
-            "steps: {s: {sql: 'select * from rigs', view: {key: id}}}\nviews: {s: {from: s, key: id}}",
-            "the name 's' is already used",
+            "s: {sql: select id from rigs, expect: {e: {check: id > 0, otherwise: quarantine}}}",
+            "expectation 'e' of step 's' quarantines rows, and dead_letters is not set",
         ),
     ],
 )
-def test_names(text: str, said: str) -> None:
-    assert [line for line in errors(text) if said in line], errors(text)
+def test_mistakes_in_steps_are_reported(steps: str, said: str) -> None:
+    found = reported(
+        f"steps: {{{steps}}}\nviews: {{s: {{from: s, changes: {{key: id, sequence: at, history: true}}}}}}"
+    )
+    assert [line for line in found if said in line], found
 
 
-def test_names_of_tables_do_not_mind_case() -> None:
-    assert errors("steps: {s: {sql: select ID from RIGS}}\n" + OUT) == []
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("", "the pipeline has no sources; add one: sources: {name: {topic: …}}"),
+        ("sources: {rigs: {topic: t, format: bytes}}\n", "reads 'rigs', whose only columns are those of its records"),
+        (
+            "sources: {rigs: {jdbc: {url: 'postgresql://h', table: t}}}\n",
+            "not a JDBC URL: it starts with postgresql",
+        ),
+        (
+            "sources: {rigs: {files: {path: x, format: csv}}}\n",
+            "the standard engine needs a stream, and no",
+        ),
+        ("sources: {rigs: {files: {path: x, format: csv}, stream: true}}\n", "is a stream of files without a schema"),
+        (
+            "sources: {rigs: {topic: t, schema: at STRING, watermark: {column: at, delay: 1 s}}}\n",
+            "is over 'at' of type STRING, which is no TIMESTAMP; compute one in the source: columns: {event_time: try_",
+        ),
+        ("sources: {rigs: {topic: t, schema: a INT, columns: {b: a + x}}}\n", "no column 'x' in source 'rigs'"),
+    ],
+)
+def test_mistakes_in_sources_are_reported(head: str, said: str) -> None:
+    found = reported(OUT, f"pipeline: p\n{head}")
+    assert [line for line in found if said in line], found
 
 
-def test_an_unused_step_is_a_warning() -> None:
-    text = "steps: {s: {sql: select * from rigs}, t: {sql: select * from s}}\n" + OUT
-    assert [line for line in warnings(text) if "step 't'" in line] == [
-        "no sink and no view uses the step 't'; its rows are not written; remove it"
+@pytest.mark.parametrize(
+    "text",
+    [
+        OUT,
+        "warehouse: postgres://h/d\nviews: {v: {from: rigs, key: big}}",
+        "sinks: {o: {from: rigs, topic: x, value: [id, id as id]}}",
+        "sinks: {o: {from: rigs, files: {path: x, format: json, partition_by: id}}}",
+        STEP.replace("id", "f(id) as n") + "functions: {f: {python: 'posixpath:join', returns: STRING}}",
+    ],
+)
+def test_nothing_is_said_of_sound_definitions(text: str) -> None:
+    assert all("uses the source 'pumps'" in line for line in reported(text))
+
+
+def test_a_batch_ends_before_its_timers() -> None:
+    text = """
+        steps: {s: {from: rigs, state: {key: id, processor: 'posixpath:join', timeout: 1 hour}, schema: id BIGINT}}
+        sinks: {o: {from: s, topic: x}}
+    """
+    assert [line for line in reported(text, engine=Engine.BATCH) if "the timers of step 's' do not fire" in line]
+
+
+def test_versions_of_spark_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_version, "version", lambda _package: "4.0.0")
+    assert [
+        line for line in reported("engine: realtime\n" + OUT) if "needs PySpark 4.3, and 4.0.0 is installed" in line
     ]
+    lake = "sinks: {o: {from: rigs, lakehouse: {format: delta, path: x}}}"
+    assert [line for line in reported(lake) if "sink 'o': Delta 4.1.0 exists for PySpark 4.1" in line]
+    own = f"spark: {{spark.jars.packages: 'a:b:1'}}\n{lake}"
+    assert not [line for line in reported(own) if "exists for PySpark" in line]
 
 
-CHECKED = "its rows are not written, but its expectations are checked"
+def test_other_errors_may_be_why_something_looks_unused() -> None:
+    text = "steps: {s: {sql: select id from rigs}}\nsinks: {o: {from: t, topic: x}}"
+    assert not [line for line in reported(text) if "uses the step" in line]
 
 
-@pytest.mark.parametrize(
-    ("otherwise", "engine", "said"),
-    [
-        ("warn", Engine.STANDARD, CHECKED),
-        ("drop", Engine.BATCH, CHECKED),
-        ("drop", Engine.REALTIME, CHECKED),
-        ("quarantine", Engine.STANDARD, f"{CHECKED}, and its rejected rows become dead letters"),
-        ("quarantine", Engine.REALTIME, f"{CHECKED}, and its rejected rows become dead letters"),
-        ("fail", Engine.BATCH, f"{CHECKED}, and a row that does not meet them stops the pipeline"),
-    ],
-)
-def test_the_expectations_of_an_unused_step_are_checked(otherwise: str, engine: Engine, said: str) -> None:
-    step = f"u: {{sql: select id from rigs, expect: {{e: {{check: id > 0, otherwise: {otherwise}}}}}}}"
-    text = f"dead_letters: d\nsteps: {{s: {{sql: select * from rigs}}, {step}}}\nsinks: {{o: {{from: s, topic: o}}}}\n"
-    assert f"warning: no sink and no view uses the step 'u'; {said}; remove it" in reported_for(text, engine)
+@pytest.mark.parametrize("engine", [Engine.BATCH, Engine.STANDARD])
+def test_a_pipeline_without_streams_is_a_batch(engine: Engine) -> None:
+    found = reported(OUT, "pipeline: p\nsources: {rigs: {files: {path: x, format: json}}}\n", engine)
+    refusals = [line.partition(";")[0] for line in found if "error" in line]
+    assert refusals == ["1: error: the standard engine needs a stream, and no source is one"] * (
+        engine is Engine.STANDARD
+    )
 
 
-@pytest.mark.parametrize(
-    ("name", "ends", "engine", "said"),
-    [
-        ("raw", "", Engine.STANDARD, ", but its records are read, to count those that cannot be parsed"),
-        (
-            "raw",
-            "dead_letters: d\n",
-            Engine.STANDARD,
-            ", but its records are read, and those that cannot be parsed become dead letters",
-        ),
-        ("pumps", "dead_letters: d\n", Engine.BATCH, ""),
-    ],
-)
-def test_an_unused_topic_is_read(name: str, ends: str, engine: Engine, said: str) -> None:
-    text = f"{ends}sinks: {{o: {{from: rigs, topic: o}}}}\n"
-    warning = f"warning: no sink and no view uses the source '{name}'; its rows are not written{said}; remove it"
-    assert warning in reported_for(text, engine)
+def test_the_second_of_two_declarations_of_one_name_is_not_judged() -> None:
+    text = "steps: {rigs: {sql: select nothing from nowhere}, s: {sql: select big from rigs}}\n"
+    found = reported(text + "sinks: {o: {from: s, topic: x}}")
+    assert ["already used" in line or "nowhere" in line for line in found] == [True, True], found
 
 
-def test_a_topic_read_and_written_is_a_warning() -> None:
-    assert "records may circulate endlessly" in warnings("sinks: {o: {from: rigs, topic: rigs}}")[0]
-
-
-def test_quarantine_needs_dead_letters() -> None:
-    text = "steps: {s: {sql: select id from rigs, expect: {e: {check: id > 0, otherwise: quarantine}}}}\n" + OUT
-    assert "quarantines rows, and dead_letters is not set; add dead_letters: TOPIC" in errors(text)[0]
-    assert errors(text + "dead_letters: d\n") == []
+def test_the_columns_of_a_source_are_not_known_if_its_schema_is_wrong() -> None:
+    found = reported(STEP, "pipeline: p\nsources: {rigs: {topic: t, schema: id BIGINTT}}\n")
+    assert len(found) == 1, found
 
 
 MODULE = """
@@ -151,7 +223,7 @@ def test_import_paths_are_followed_without_importing(tmp_path: Path, path: str, 
     names = ["a", "b"][:inputs]
     (tmp_path / "p.yml").write_text(
         "pipeline: p\nsources: {a: {topic: a, format: text}, b: {topic: b, format: text}}\n"
-        f"steps: {{s: {{from: [{', '.join(names)}], python: '{path}'}}}}\n" + OUT
+        f"steps: {{s: {{from: [{', '.join(names)}], python: '{path}'}}}}\nsinks: {{o: {{from: s, topic: x}}}}\n"
     )
     problems = [each.text for each in load_yaml(str(tmp_path / "p.yml"), {}).problems if each.severity == "error"]
     assert problems == [] if said is None else said in problems[0]
@@ -166,20 +238,8 @@ def test_a_file_that_is_not_there_or_not_text_is_reported(tmp_path: Path) -> Non
 
 
 def test_only_a_sound_definition_gives_its_pipeline() -> None:
-    assert define(SOURCE + "sinks: {o: {from: rigs, console: true}}").require().name == "p"
+    assert define(HEAD + OUT).require().name == "p"
     with pytest.raises(ProblemList) as caught:
         define("pipeline: p\nengin: x\nsinkz: {}\n").require()
     assert [each.place.line for each in caught.value][-2:] == [2, 3]
     assert "p.yml:2:1: error: unknown key 'engin'" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "name", ["__rejected", "__period", "__place", "__rank", "__value", "__read", "__window", "__position"]
-)
-def test_names_of_internal_columns_are_refused(name: str) -> None:
-    assert any(
-        f"'{name}', which is internal" in each
-        for each in errors(f"steps: {{s: {{sql: select id as {name} from rigs}}}}\n" + OUT)
-    )
-    text = CONSOLE.replace("id BIGINT", "'id BIGINT, __Origin STRING'")
-    assert any("'__Origin', which is internal" in each for each in reported(text))

@@ -89,23 +89,6 @@ def test_keys_that_json_takes_for_equal_are_reported(tmp_path: Path, view: str, 
     assert "JSON" not in found or is_reported, found
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        "sinks: {v: {from: s, table: t, key: [m]}}",
-        "views: {v: {from: s, key: [m], order_by: id}}",
-        "views: {v: {from: s, by: [m], aggregate: {n: count(*)}}}",
-        "views: {v: {from: s, changes: {key: [m], sequence: id}}}",
-    ],
-)
-def test_maps_are_no_keys(tmp_path: Path, end: str) -> None:
-    """Spark takes maps of the same entries for equal, and their JSON has the order of the entries."""
-    source = 'sources: {s: {topic: in, schema: "id BIGINT, m KIND"}}\n'
-    found = reported(tmp_path, source.replace("KIND", "STRUCT<a: MAP<STRING, INT>>") + end)
-    assert "'v' tells rows apart by m of type STRUCT<a: MAP<STRING, INT>>" in found
-    assert reported(tmp_path, source.replace("KIND", "ARRAY<INT>") + end) == ""
-
-
 def test_a_table_and_a_source_have_urls_of_their_own(tmp_path: Path) -> None:
     problems = reported(
         tmp_path,

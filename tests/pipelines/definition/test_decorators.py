@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -117,9 +118,6 @@ functions:
 """
 
 
-EXPRESSION_HINT = "write a SQL expression, such as pressure > 100"
-
-
 def load(folder: Path, text: str, name: str = "defined") -> list[Definition]:
     (folder / f"{name}.py").write_text(text)
     return load_python(str(folder / f"{name}.py"))
@@ -137,7 +135,7 @@ def test_python_and_yaml_give_the_same_model(tmp_path: Path) -> None:
     (definition,) = load(tmp_path, PYTHON)
     (tmp_path / "p.yml").write_text(YAML)
     from_yaml = load_yaml(str(tmp_path / "p.yml"), {})
-    assert (definition.problems, from_yaml.problems) == ((), ())
+    assert all("no SQL calls the function 'same'" in str(each) for each in (*definition.problems, *from_yaml.problems))
     assert definition.pipeline == from_yaml.pipeline
     assert definition.pipeline is not None
     assert definition.pipeline.place.file != from_yaml.pipeline.place.file  # type: ignore[union-attr]  # as declared above
@@ -168,13 +166,10 @@ def test_problems_point_at_the_very_value_in_the_python_file(tmp_path: Path) -> 
         p.step("x", sql="select c from s", expect={"e": {"check": "a >", "otherwise": "dorp"}})
         p.sink("o", from_="y", topic="u")
     '''
-    assert [line.split(": error: ") for line in said(tmp_path, text)] == [
+    assert [re.split(": error[ OD0-9]*: ", line) for line in said(tmp_path, text)] == [
         ["wrong.py:2:25", "unknown key 'engin' of the pipeline; did you mean 'engine'?"],
         ["wrong.py:8:11", "schema of source 's': 'DUBLE' is not a type; did you mean 'DOUBLE'?"],
-        [
-            "wrong.py:11:62",
-            f"expectation 'e' of step 'x' is invalid: the SQL is incomplete after '>'; {EXPRESSION_HINT}",
-        ],
+        ["wrong.py:11:62", "the SQL of step 'x' cannot be read: the SQL is incomplete after '>'"],
         ["wrong.py:11:79", "otherwise of expectation 'e' of step 'x' cannot be 'dorp'; did you mean 'drop'?"],
         ["wrong.py:12:19", "sink 'o' reads 'y', which is neither a source nor a step; sources and steps: s, x"],
     ]
@@ -193,7 +188,7 @@ def test_a_name_that_is_taken_is_reported(tmp_path: Path) -> None:
         p.sink("o", from_="s", console=True)
     """
     (line,) = said(tmp_path, text)
-    assert line.startswith("wrong.py:4:10: error: the name 's' is already used in line 3; choose another")
+    assert line.startswith("wrong.py:4:10: error OD02: the name 's' is already used in line 3; choose another")
 
 
 def test_what_no_definition_can_hold_is_reported(tmp_path: Path) -> None:

@@ -29,9 +29,9 @@ steps:
   a: {sql: select * from RIGS}
   b: {from: a, join: {table: pumps, on: id}}
   c: {from: a, window: {column: at, size: 1 minute}, by: [id], aggregate: {n: count(*)}}
-  d: {sql: "select c.id, b.name from c join b on c.id = b.id"}
+  d: {sql: "select c.id, b.name from c join b on c.id = b.id and b.at = c.window_end"}
 views:
-  v: {from: b, key: id}
+  v: {from: b, key: id, order_by: at}
 sinks:
   o: {from: c, topic: "out"}
   p: {from: raw, topic: "raw-out"}

@@ -31,7 +31,8 @@ sources:
   files: {files: {path: data, format: json}, schema: {file: schema.json}}
   pumps: {jdbc: {url: "jdbc:sqlite:pumps.db", table: "${table}"}}
 steps:
-  x: {from: [s, files, pumps], python: "steps_of_more:combine"}
+  combined: {from: [s, files, pumps], python: "steps_of_more:combine"}
+  x: {sql: "select *, twice(a) as b from combined"}
 sinks:
   archive: {from: x, files: {path: archive, format: json}}
   far: {from: x, files: {path: "s3a://bucket/far", format: json}}
@@ -116,7 +117,7 @@ def test_a_source_and_a_step_of_one_name_are_reported_with_both_places(tmp_path:
     whole(tmp_path, more__again_yml="steps: {s: {sql: select 1}}\n")
     assert reported(tmp_path) == [
         (
-            "more/again.yml:1:9: error: the name 's' is already used in sources.yml:4:3; choose another: sources and "
+            "more/again.yml:1:9: error OD02: the name 's' is already used in sources.yml:4:3; choose another: sources and "
             "steps share one namespace, the tables of SQL"
         )
     ]
@@ -124,7 +125,7 @@ def test_a_source_and_a_step_of_one_name_are_reported_with_both_places(tmp_path:
 
 def test_errors_name_the_included_file(tmp_path: Path) -> None:
     whole(tmp_path, more__more_yml="steps: {y: {sql: select nothing from s}}\n")
-    assert reported(tmp_path)[0].startswith("more/more.yml:1:25: error: the SQL of step 'y' names the column 'nothing'")
+    assert reported(tmp_path)[0].startswith("more/more.yml:1:25: error OD04: there is no column 'nothing' in step 'y'")
 
 
 def test_a_cycle_is_reported(tmp_path: Path) -> None:
@@ -147,17 +148,16 @@ def test_files_that_cannot_be_included_are_reported(tmp_path: Path) -> None:
         empty_yml="",
         part_yml="pipeline: q\n",
     )
-    assert reported(tmp_path)[:5] == [
+    assert reported(tmp_path)[:4] == [
         "list.yml:1:1: error: an included file must be a mapping, not a list",
         "p.yml:1:1: error: the pipeline has no sources; add one: sources: {name: {topic: …}}",
-        "p.yml:1:1: error: the pipeline has neither sinks nor views, so it has no output; add a sink or a view",
         (
             "p.yml:2:11: error: the included file none.yml does not exist; relative paths start at the folder of the "
             "file that includes it"
         ),
         f"p.yml:2:21: error: no file matches 'none/*.yml'; {RELATIVE}",
     ]
-    assert reported(tmp_path)[5:] == [
+    assert reported(tmp_path)[4:] == [
         f"p.yml:2:35: error: include must be a list of files, not the number 5; {HINT}",
         "part.yml:1:1: error: pipeline is already set in p.yml:1:1; the file that includes others names the pipeline",
     ]

@@ -76,7 +76,7 @@ class Run:
         (self._folder / "labels.json").write_text(labels)
         file = self._folder / "pipeline.yml"
         file.write_text(f"engine: {engine}\n{self._case.text}")
-        return load_yaml(str(file), {"ODRADEK_PIPELINES": "new"}).require()
+        return load_yaml(str(file), {}).require()
 
     def feed(self, batches: Batches) -> None:
         for batch in batches:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition import model
-from odradek.pipelines.definition.column_types import Array, Decimal, Primitive, Struct, types_in
+from odradek.pipelines.definition.column_types import Array, Decimal, Map, Primitive, Struct, types_in
 from odradek.pipelines.definition.nearest import nearest
 from odradek.pipelines.definition.operations import Deduplication, KeyedState
 from odradek.pipelines.definition.python_code import check_python
@@ -40,11 +40,12 @@ CATALOG_HINT = (
     f"write table: lake.schema.name, and spark: {{{CATALOG}.lake: org.apache.iceberg.spark.SparkCatalog, "
     f"{CATALOG}.lake.type: hadoop, {CATALOG}.lake.warehouse: FOLDER}}"
 )
+HISTORY = frozenset(("valid_from", "valid_to", "is_current"))
 RECORD_NAMES = {each.name for each in model.RECORD_COLUMNS}
 RESERVED = frozenset(
     """
-    __decoded __element __index __input __it __latest __letters __made __origin __parsed __passes __period __place
-    __position __rank __rejected __row __unreadable __window __written
+    __decoded __element __index __input __is_lost __it __latest __letters __made __origin __parsed __passes __period
+    __place __position __rank __read __rejected __row __unreadable __window __written
     """.split()  # noqa: SIM905 - a list would have a line for each name
 )
 
@@ -73,6 +74,7 @@ def check_definition(
     check_names(pipeline, facts, problems)
     check_python(pipeline, problems)
     check_urls(pipeline, problems)
+    check_times(pipeline, facts, problems)
     for end in ends_of(pipeline):
         check_keys(pipeline, end, facts, problems)
         if set(facts.columns_of(end.input)) == RECORD_NAMES and not chooses_columns(end):
@@ -153,12 +155,32 @@ def url_of(end: model.Sink | model.View) -> str | None:
     return target.url if isinstance(target, model.TableTarget | model.View) else None
 
 
+def check_times(pipeline: model.Pipeline, facts: Facts, problems: Problems) -> None:
+    """Event time is a TIMESTAMP."""
+    for thing in tables_of(pipeline):
+        name = None if thing.watermark is None else thing.watermark.column
+        kind = None if name is None else facts.type_of(thing.name, name)
+        if kind is not None and kind != Primitive("TIMESTAMP"):
+            message = f"the watermark of {described(thing)} is over '{name}' of type {kind.ddl}, which is no TIMESTAMP"
+            function = "try_to_timestamp" if kind == Primitive("STRING") else "to_timestamp"
+            hint = f"compute one in the source: columns: {{event_time: {function}({name})}}"
+            problems.error(model.place_of(thing, "watermark", "column"), message, hint)
+
+
 def check_keys(pipeline: model.Pipeline, end: model.Sink | model.View, facts: Facts, problems: Problems) -> None:
     """Columns by which a table of a database tells rows apart, and that it does not store exactly."""
+    taken = sorted(HISTORY & {each.lower() for each in facts.columns_of(end.input)})
+    if end.changes is not None and end.changes.keeps_history and taken:
+        message = f"{described(end)} keeps a history, which adds the column {taken[0]}, and its rows have one"
+        hint = "give the column another name in a step before"
+        problems.error(model.place_of(end, "changes", "history"), message, hint)
     is_sqlite = (url_of(end) or pipeline.warehouse or "sqlite:").startswith("sqlite")
     for path, name in compared_columns(end):
         kind = facts.type_of(end.input, name)
         place = model.place_of(end, *path, name)
+        if path[-1] in {"order_by", "sequence"} and isinstance(kind, Struct | Array | Map):
+            message = f"'{end.name}' is ordered by {name} of type {kind.ddl}, which has no order in a database"
+            problems.error(place, message, "use a column with a time, a number or text")
         if is_sqlite and isinstance(kind, Decimal) and kind.precision > SQLITE_DIGITS:
             report = problems.error if path[-1] in {"key", "by"} else problems.warning
             digits = f"whose decimals have {SQLITE_DIGITS} digits: it takes values that differ in others for equal"

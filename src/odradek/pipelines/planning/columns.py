@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     ColumnsOf = Callable[[str], Columns | None]
 
 TIMESTAMP = Primitive("TIMESTAMP")
+PLAIN = (Encoding.TEXT, Encoding.BYTES)  # without a schema; another encoding without one is an error that is reported
 RECORD_COLUMN_NAMES = frozenset(each.name for each in RECORD_COLUMNS)
 
 
@@ -72,7 +73,7 @@ def source_columns(source: Source) -> Columns | None:
     types: dict[str, ColumnType | None]
     if source.format.schema is not None:
         types = {each.name: each.type for each in source.format.schema.columns}
-    elif isinstance(source.origin, TopicOrigin):
+    elif isinstance(source.origin, TopicOrigin) and source.format.encoding in PLAIN:
         types = {"value": Primitive("STRING")} if source.format.encoding is Encoding.TEXT else {}
     else:
         return None

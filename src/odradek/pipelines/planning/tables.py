@@ -73,7 +73,9 @@ def make_plan(pipeline: Pipeline, problems: Problems, broken: frozenset[str] = f
     for source in pipeline.sources:
         maker.add(source.name, (), source, source)
     for step in _ordered(pipeline, problems, broken):
-        if any(name.lower() not in maker.tables for name, _ in inputs_of(step)):
+        before = maker.tables.get(step.name.lower())
+        is_second = before is not None and not before.is_hidden  # of one name, which is reported
+        if is_second or any(name.lower() not in maker.tables for name, _ in inputs_of(step)):
             continue  # an input could not be read
         try:
             maker.add_step(step)
@@ -121,7 +123,8 @@ def _ordered(pipeline: Pipeline, problems: Problems, broken: frozenset[str]) -> 
     ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
     for end in ends:
         if end.input.lower() not in declared:
-            _report_unknown(f"'{end.name}'", end.input, place_of(end, "from"), declared.values(), problems)
+            reader = f"{'sink' if isinstance(end, Sink) else 'view'} '{end.name}'"
+            _report_unknown(reader, end.input, place_of(end, "from"), declared.values(), problems)
     made = {each.name.lower() for each in pipeline.sources}
     while ready := [name for name, (_, inputs) in waiting.items() if inputs <= made]:
         for name in ready:

@@ -133,19 +133,20 @@ def event_times(plan: Plan) -> Iterator[Refusal]:
             message = f"{table.described} needs event time, and {because}"
             yield Refusal(Code.NO_EVENT_TIME, table, place, message, example)
         elif column is not None and column.lower() != path.event_time.lower():
-            message = f"the window of {table.described} is over '{column}', and the event time is '{path.event_time}'"
-            example = f"use {path.event_time}, or name {column} in the watermark"
+            over = f"'{column}'" if column else "an expression"
+            message = f"the window of {table.described} is over {over}, and the event time is '{path.event_time}'"
+            example = f"use {path.event_time}" + (f", or name {column} in the watermark" if column else "")
             yield Refusal(Code.NO_EVENT_TIME, table, place, message, example)
 
 
 def _window_column(table: Table) -> tuple[str | None, Place]:
-    """The column of a window, and where it is written; of other operations their own place."""
+    """The column of a window, empty for an expression, and where it is written; of other operations their own place."""
     made = table.made_by
     if isinstance(made, Aggregation) and made.window is not None:
         return made.window.column, table.place("window", "column")
     if isinstance(made, GroupSql) and made.shape.window is not None:
         window = made.shape.window
-        return window.time or "an expression", table.place_in_sql(window.span[0])
+        return window.time or "", table.place_in_sql(window.span[0])
     return None, table.place("deduplicate" if isinstance(made, Deduplication) else "state")
 
 

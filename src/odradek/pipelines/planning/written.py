@@ -6,9 +6,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
-from odradek.pipelines.definition.model import PythonTarget, Source, Step, TableTarget, TopicTarget, place_of
+from odradek.pipelines.definition.model import (
+    FilesTarget,
+    LakehouseTarget,
+    PythonTarget,
+    Source,
+    Step,
+    TableTarget,
+    TopicTarget,
+    place_of,
+)
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, Sql, StreamJoin
+from odradek.pipelines.definition.vocabulary import JoinKind
 from odradek.pipelines.planning.columns import RECORD_COLUMN_NAMES
 from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql
 from odradek.pipelines.sql.functions import kind_of, kinds
@@ -22,6 +32,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.planning.plan import End, Plan, Table
 
+WINDOW_COLUMNS = ("window_start", "window_end")
 SQL, COLUMNS = "OD03", "OD04"  # codes of problems with SQL that cannot be read, and with columns
 
 
@@ -61,8 +72,40 @@ def check_names(plan: Plan, problems: Problems) -> None:
         if columns is not None and column not in columns:
             message = f"{subject.described} names the column '{column}', which '{plan.table(name).owner.name}' has not"
             problems.error(place, message, suggestion(column, columns.names), COLUMNS)
-
+    for table in plan.tables.values():
+        _check_both_sides(plan, table, problems)
+        _check_aggregates(table, problems)
     _check_repeated(plan, problems)
+
+
+def _check_aggregates(table: Table, problems: Problems) -> None:
+    """Reports aggregates that have the name of a column of their group."""
+    made = table.made_by
+    if isinstance(made, Aggregation):
+        taken = {*map(str.lower, made.by), *(WINDOW_COLUMNS if made.window is not None else ())}
+        for each in made.aggregates:
+            if each.name.lower() in taken:
+                message = f"{table.described} has two columns '{each.name}'"
+                problems.error(each.place, message, "give the aggregate another name", COLUMNS)
+
+
+def _check_both_sides(plan: Plan, table: Table, problems: Problems) -> None:
+    """Reports columns of both sides of a declared join: of a table they are left out, of streams there is no choice."""
+    made = table.made_by
+    if not isinstance(made, Join | StreamJoin) or made.how in {JoinKind.SEMI, JoinKind.ANTI}:
+        return
+    name = made.table if isinstance(made, Join) else made.stream
+    left, right = (plan.table(each).columns for each in (made.input, name))
+    if left is None or right is None or (isinstance(made, Join) and plan.is_stream(name)):
+        return
+    shared = [each for each in right.without((*made.on, *RECORD_COLUMN_NAMES)).names if each in left]
+    if shared and isinstance(made, Join):
+        message = f"{table.described} leaves out the columns {', '.join(shared)} of '{name}', which '{made.input}' has"
+        problems.warning(table.place("join", "table"), message, f"to keep {shared[0]}, rename it in a step before")
+    elif shared:
+        message = f"{table.described} has two columns '{shared[0]}': '{made.input}' and '{name}' have it"
+        hint = f"rename it in a step before: select {shared[0]} as {name}_{shared[0]}, … from {name}"
+        problems.error(table.place("join", "stream"), message, hint, COLUMNS)
 
 
 def _check_repeated(plan: Plan, problems: Problems) -> None:
@@ -104,8 +147,13 @@ def _named(plan: Plan) -> Iterator[tuple[Table | End, str, str, Place]]:
             for column in columns
         )
     for end in plan.ends:
-        changes = getattr(end.target, "changes", None)
-        for path, columns in (("changes/key" if changes else "key", end.key), ("order_by", end.order_by)):
+        target = end.target
+        keys = ("key", "order_by") if getattr(target, "changes", None) is None else ("changes/key", "changes/sequence")
+        kind = {FilesTarget: "files", LakehouseTarget: "lakehouse"}.get(type(target), "")
+        named = [(keys[0] if not kind else f"{kind}/key", end.key), (keys[1], end.order_by)]
+        if isinstance(target, FilesTarget | LakehouseTarget):
+            named.append((f"{kind}/partition_by", target.partition_by))
+        for path, columns in named:
             yield from ((end, end.input, column, place_of(end, *path.split("/"), column)) for column in columns)
 
 

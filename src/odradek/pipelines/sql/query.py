@@ -170,7 +170,13 @@ class Query:
     def of_expression(cls, text: str, table: str, columns_of: Callable[[str], Columns | None]) -> Query:
         """Reads an expression over one table; spans are those of the expression's text."""
         quoted = table.replace("`", "``")
-        return cls(Part(f"SELECT {text}\nFROM `{quoted}`", -len("SELECT "), {}), columns_of)
+        select, before = f"SELECT {text}", -len("SELECT ")
+        try:
+            return cls(Part(f"{select}\nFROM `{quoted}`", before, {}), columns_of)
+        except SqlError as error:
+            if error.offset > len(text):
+                cls(Part(select, before, {}), columns_of)  # its error names the end of the expression
+            raise
 
     def references(self, within: Span | None = None) -> tuple[Reference, ...]:
         """The columns that the SELECT names, without those in subqueries."""
