@@ -52,7 +52,10 @@ def test_python_declares_the_same() -> None:
         ("table: t, changes: {keys: id, sequence: at}", "keys of changes of sink 'o' is now key"),
         ("table: t, changes: {key: id, sequence: id}", "has 'id' in its key"),
         ("table: t, changes: {key: id, sequence: at, deletes: op = 1}", "there is no column 'op' in sink 'o'"),
-        ("table: t, changes: {key: id, sequence: at, deletes: rand() < 1}", "sink 'o' uses rand, which the rows do not"),
+        (
+            "table: t, changes: {key: id, sequence: at, deletes: rand() < 1}",
+            "sink 'o' uses rand, which the rows do not",
+        ),
         ("table: t, key: id, changes: {key: id, sequence: at}", "sink 'o' has key, and its changes decide"),
         ("table: t, mode: append, changes: {key: id, sequence: at}", "sink 'o' has mode, and its changes decide"),
         ("table: t, changes: {key: id, sequence: at, history: true, remember: 1 day}", "which keeps deletions"),

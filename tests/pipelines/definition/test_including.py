@@ -125,7 +125,7 @@ def test_a_source_and_a_step_of_one_name_are_reported_with_both_places(tmp_path:
 
 def test_errors_name_the_included_file(tmp_path: Path) -> None:
     whole(tmp_path, more__more_yml="steps: {y: {sql: select nothing from s}}\n")
-    assert reported(tmp_path)[0].startswith("more/more.yml:1:25: error OD04: there is no column 'nothing' in step 'y'")
+    assert reported(tmp_path)[0].startswith("more/more.yml:1:25: error OD04: there is no column 'nothing'")
 
 
 def test_a_cycle_is_reported(tmp_path: Path) -> None:

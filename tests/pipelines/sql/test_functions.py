@@ -20,6 +20,7 @@ from odradek.pipelines.sql.functions import (
 )
 
 RECORDED = Path(__file__).with_name("recorded")
+OPERATORS = {"and", "between", "in", "or"}  # which are never read as calls
 # An aggregate that a version of Spark adds must be put here or among the undetermined ones.
 DETERMINED = """
     any approx_count_distinct avg bit_and bit_or bit_xor bitmap_and_agg bitmap_construct_agg bitmap_or_agg bool_and
@@ -33,7 +34,7 @@ DETERMINED = """
 @pytest.mark.parametrize("file", sorted(RECORDED.glob("functions-*.json")), ids=lambda file: file.stem)
 def test_all_functions_of_spark_are_known(file: Path) -> None:
     recorded = json.loads(file.read_text())
-    assert recorded.keys() - kinds().keys() == set()
+    assert recorded.keys() - kinds().keys() <= OPERATORS
     generators = {name for name, group in recorded.items() if group == "generator_funcs"}
     assert {kind_of(name) for name in generators} <= {Kind.GENERATOR, Kind.TABLE}
     aggregates = {name for name, group in recorded.items() if group == "agg_funcs"}
