@@ -115,12 +115,8 @@ def test_a_duplicate_is_reported_with_both_places(tmp_path: Path) -> None:
 
 def test_a_source_and_a_step_of_one_name_are_reported_with_both_places(tmp_path: Path) -> None:
     whole(tmp_path, more__again_yml="steps: {s: {sql: select 1}}\n")
-    assert reported(tmp_path) == [
-        (
-            "more/again.yml:1:9: error OD02: the name 's' is already used in sources.yml:4:3; choose another: sources and "
-            "steps share one namespace, the tables of SQL"
-        )
-    ]
+    (found,) = reported(tmp_path)
+    assert found.startswith("more/again.yml:1:9: error OD02: the name 's' is already used in sources.yml:4:3; choose")
 
 
 def test_errors_name_the_included_file(tmp_path: Path) -> None:
