@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Tests start hundreds of Python processes: without bytecode files, each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: up test check style types suite oracle conformance bench soak lakehouse faults clients fuzz lock clean help
+.PHONY: up test more check style types suite oracle conformance bench soak lakehouse faults clients fuzz lock clean help
 
 # Some tests wait, so more of them run at once than there are cores. tests/worker_groups.py says which share a worker.
 WORKERS ?= 6
@@ -47,6 +47,10 @@ test: style ## Everything that must hold; about 20 minutes on 2 cores
 suite: $(READY)
 	$(PYTEST) $(ARGS)
 
+more: $(READY) ## Variants and longer runs of what `make test` shows; both together are what continuous integration runs
+	$(PYTEST) --suite more --hypothesis-profile=many $(ARGS)
+	$(PYTEST) -m hypothesis --hypothesis-profile=many $(ARGS)
+
 oracle: $(READY) ## Apache Kafka gives the answers that the tests state (ARGS=--update records them again)
 	$(PYTEST) --suite oracle $(ARGS)
 
@@ -58,13 +62,13 @@ bench: $(READY) ## Odradek beside Apache Kafka; writes docs/benchmarks.md
 
 soak: $(READY) ## Long tests that rarely fail: SEEDS of the simulation, CRASH_ROUNDS, GROUP_SEEDS under load, EXAMPLES of messages, KILLS of pipelines, DEFINITIONS drawn, every client
 	ODRADEK_SIMULATION_SEEDS=$(or $(SEEDS),1000-1999) $(BIN)/pytest -n 2 -q tests/simulation -k remembered
-	EXAMPLES=2 $(PYTEST) -q -m hypothesis --hypothesis-profile=random
-	EXAMPLES=$(or $(EXAMPLES),50) $(BIN)/pytest -n 2 -q --suite test,soak --hypothesis-profile=random tests/protocol
-	DAMAGED_FILES=$(or $(DAMAGED_FILES),200) CRASH_ROUNDS=$(or $(CRASH_ROUNDS),200) CRASH_SEED=$(or $(CRASH_SEED),2) $(BIN)/pytest -q -rP tests/crash
-	ODRADEK_GROUP_RECORDS=5000000 ODRADEK_GROUP_SEEDS=$(or $(GROUP_SEEDS),2-4) $(BIN)/pytest -q -rP --suite test,soak tests/groups/test_under_load.py
-	GROUP_RECOVERY_S=5 $(BIN)/pytest -q -rP --suite test,soak tests/groups/test_broker_restart.py
-	PIPELINE_KILLS=$(or $(KILLS),20) $(BIN)/pytest -q -rP --suite test,soak tests/pipelines/kills
-	EQUIVALENCE_CASES=$(or $(DEFINITIONS),500) $(BIN)/pytest -q -rP --suite test,soak tests/pipelines/generated
+	EXAMPLES=2 $(PYTEST) -q --suite test,more -m hypothesis --hypothesis-profile=random
+	EXAMPLES=$(or $(EXAMPLES),50) $(BIN)/pytest -n 2 -q --suite test,more,soak --hypothesis-profile=random tests/protocol
+	DAMAGED_FILES=$(or $(DAMAGED_FILES),200) CRASH_ROUNDS=$(or $(CRASH_ROUNDS),200) CRASH_SEED=$(or $(CRASH_SEED),2) $(BIN)/pytest -q -rP --suite test,more tests/crash
+	ODRADEK_GROUP_RECORDS=5000000 ODRADEK_GROUP_SEEDS=$(or $(GROUP_SEEDS),2-4) $(BIN)/pytest -q -rP --suite test,more,soak tests/groups/test_under_load.py
+	GROUP_RECOVERY_S=5 $(BIN)/pytest -q -rP --suite test,more,soak tests/groups/test_broker_restart.py
+	PIPELINE_KILLS=$(or $(KILLS),20) $(BIN)/pytest -q -rP --suite test,more,soak tests/pipelines/kills
+	EQUIVALENCE_CASES=$(or $(DEFINITIONS),500) $(BIN)/pytest -q -rP --suite test,more,soak tests/pipelines/generated
 	$(PYTEST) -q --suite soak --hypothesis-profile=random --ignore tests/protocol --ignore tests/groups/test_under_load.py --ignore tests/groups/test_broker_restart.py --ignore tests/pipelines/kills --ignore tests/pipelines/generated
 
 # Delta and Iceberg exist for PySpark 4.1 only, which has an environment of its own.

@@ -29,9 +29,10 @@ _GROUPS = "groups.json"
 
 # An example takes as long as it takes: by default 200 ms are a failure, and a busy machine may pause for longer.
 _UNHURRIED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-# `make test` draws the same examples every time: a change is not refused for a defect that it did not cause.
-# `make soak` draws new ones.
-hypothesis.settings.register_profile("repeatable", _UNHURRIED, derandomize=True)
+# `make test` and `make more` draw the same examples every time: a change is not refused for a defect that it did not
+# cause. `make more` draws more of them, `make soak` new ones.
+hypothesis.settings.register_profile("repeatable", _UNHURRIED, derandomize=True, max_examples=25)
+hypothesis.settings.register_profile("many", _UNHURRIED, derandomize=True, max_examples=100)
 hypothesis.settings.register_profile("random", _UNHURRIED)
 hypothesis.settings.load_profile("repeatable")
 

@@ -1,7 +1,8 @@
 """Suites: which tests a command runs (`--suite`), and in which order.
 
 `make test` runs the suite `test`. A test with one of the markers below is left out of it and runs in the suite of that
-name only: `make oracle`, `make conformance`, `make soak`, `make lakehouse`, `make faults`, `make clients`.
+name only: `make more`, which continuous integration runs too, `make oracle`, `make conformance`, `make soak`,
+`make lakehouse`, `make faults`, `make clients`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 DEFAULT_SUITE = "test"
-OTHER_SUITES = ("oracle", "conformance", "soak", "lakehouse", "faults", "clients")
+OTHER_SUITES = ("oracle", "conformance", "soak", "lakehouse", "faults", "clients", "more")
 SUITES = (DEFAULT_SUITE, *OTHER_SUITES)
+SUITES_WITHOUT_KAFKA = (DEFAULT_SUITE, "more")
 
 
 def chosen_suites(option: str) -> list[str]:
@@ -31,9 +33,9 @@ def suite_of(item: pytest.Item) -> str:
 
 
 def refuse_apache_kafka(items: Iterable[pytest.Item]) -> None:
-    """`make test` runs without Apache Kafka's broker, which takes 20 s of processor time."""
+    """`make test` and `make more` run without Apache Kafka's broker, which takes 20 s of processor time."""
     for item in items:
-        if suite_of(item) == DEFAULT_SUITE and "apache_kafka" in getattr(item, "fixturenames", ()):
+        if suite_of(item) in SUITES_WITHOUT_KAFKA and "apache_kafka" in getattr(item, "fixturenames", ()):
             raise pytest.UsageError(f"{item.nodeid} needs Apache Kafka: give it the marker oracle, or use Odradek")
 
 

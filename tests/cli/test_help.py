@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
-import pytest
 
 from odradek.cli.framework.commands import Command, Group, command
 from odradek.cli.main import root
@@ -27,7 +27,6 @@ def commands_below(group: Group, path: tuple[str, ...] = ()) -> Iterator[tuple[t
 
 
 ALL_COMMANDS = {" ".join(path): command for path, command in commands_below(root)}
-NUMBERS = {"integer", "number", "float", "integer range", "float range"}
 RANGES = (click.IntRange, click.FloatRange)
 LEAVES = sorted(path for path, each in ALL_COMMANDS.items() if not isinstance(each, Group))
 
@@ -45,34 +44,36 @@ def test_the_commands_of_the_issue_exist() -> None:
     } <= ALL_COMMANDS.keys()  # fmt: skip
 
 
-@pytest.mark.parametrize("path", sorted(ALL_COMMANDS))
-def test_every_command_has_help_and_an_example_of_itself(path: str) -> None:
-    command = ALL_COMMANDS[path]
-    assert command.help
-    assert isinstance(command, Command)
-    assert command.examples
-    if not isinstance(command, Group):
-        assert any(f"odradek {path}" in line for _meaning, line in command.examples)
+def test_every_command_has_help_and_an_example_of_itself() -> None:
+    for path, each in ALL_COMMANDS.items():
+        assert each.help, path
+        assert isinstance(each, Command), path
+        assert each.examples, path
+        if not isinstance(each, Group):
+            assert any(f"odradek {path}" in line for _meaning, line in each.examples), path
 
 
-@pytest.mark.parametrize("path", LEAVES)
-def test_numbers_are_named_for_what_they_are(path: str) -> None:
+def options_of(path: str) -> set[str]:
+    return {option for parameter in ALL_COMMANDS[path].params for option in parameter.opts}
+
+
+def test_numbers_are_named_for_what_they_are() -> None:
     """Not `INTEGER RANGE`."""
-    assert not [each.name for each in ALL_COMMANDS[path].params if isinstance(each.type, RANGES) and not each.metavar]
+    parameters = [(path, each) for path in LEAVES for each in ALL_COMMANDS[path].params]
+    assert not [(path, each.name) for path, each in parameters if isinstance(each.type, RANGES) and not each.metavar]
 
 
-@pytest.mark.parametrize("path", [path for path in LEAVES if path not in {"metrics dashboard", "metrics rules"}])
-def test_every_command_prints_text_or_json(path: str) -> None:
+def test_every_command_prints_text_or_json() -> None:
     """The two others print a file."""
-    options = {option for parameter in ALL_COMMANDS[path].params for option in parameter.opts}
-    assert "--format" in options
+    others = {"metrics dashboard", "metrics rules"}
+    assert {path for path in LEAVES if "--format" not in options_of(path)} <= others
 
 
-@pytest.mark.parametrize("path", LEAVES)
-def test_every_option_is_explained(path: str) -> None:
-    for parameter in ALL_COMMANDS[path].params:
-        if isinstance(parameter, click.Option) and not parameter.hidden:
-            assert parameter.help, f"{path} {parameter.opts}"
+def test_every_option_is_explained() -> None:
+    for path in LEAVES:
+        for parameter in ALL_COMMANDS[path].params:
+            if isinstance(parameter, click.Option) and not parameter.hidden:
+                assert parameter.help, f"{path} {parameter.opts}"
 
 
 WITHOUT_A_CLUSTER = {
@@ -102,20 +103,19 @@ WITHOUT_A_CLUSTER = {
 }
 
 
-@pytest.mark.parametrize("path", [path for path in LEAVES if path not in WITHOUT_A_CLUSTER])
-def test_commands_that_speak_to_a_cluster_say_how_to_reach_it(path: str) -> None:
-    options = {option for parameter in ALL_COMMANDS[path].params for option in parameter.opts}
-    assert {"--bootstrap-server", "-b", "-X"} <= options
+def test_commands_that_speak_to_a_cluster_say_how_to_reach_it() -> None:
+    speaking = [path for path in LEAVES if path not in WITHOUT_A_CLUSTER]
+    assert not [path for path in speaking if not {"--bootstrap-server", "-b", "-X"} <= options_of(path)]
 
 
-@pytest.mark.parametrize("path", sorted(ALL_COMMANDS))
-def test_examples_parse(path: str) -> None:
+def all_examples() -> list[tuple[str, str]]:
+    """Meanings and lines."""
+    return [each for command in ALL_COMMANDS.values() if isinstance(command, Command) for each in command.examples]
+
+
+def test_examples_parse() -> None:
     """An example that names an option which does not exist is worse than none."""
-    import shlex
-
-    command = ALL_COMMANDS[path]
-    assert isinstance(command, Command)
-    for _meaning, line in command.examples:
+    for _meaning, line in all_examples():
         for part in line.split(" | "):
             words = shlex.split(part.split(">")[0].split("<")[0].replace("$(", "").replace(")", ""))
             if words[:1] != ["odradek"]:
@@ -172,12 +172,9 @@ def test_help_has_long_names_in_one_column_and_colours_on_a_terminal() -> None:
     ]
 
 
-@pytest.mark.parametrize("path", sorted(ALL_COMMANDS))
-def test_examples_fit_a_terminal_of_80_columns(path: str) -> None:
+def test_examples_fit_a_terminal_of_80_columns() -> None:
     """A line that wraps cannot be copied."""
-    command = ALL_COMMANDS[path]
-    assert isinstance(command, Command)
-    for meaning, line in command.examples:
+    for meaning, line in all_examples():
         assert len(line) <= 78, line
         assert len(meaning) <= 76, meaning
 
@@ -201,26 +198,19 @@ def unquoted(line: str) -> str:
     return "".join(found)
 
 
-@pytest.mark.parametrize("path", sorted(ALL_COMMANDS))
-def test_examples_work_in_zsh(path: str) -> None:
+def test_examples_work_in_zsh() -> None:
     """zsh refuses a pattern that matches no file, and interprets brackets, =word and ! where bash may not."""
-    command = ALL_COMMANDS[path]
-    assert isinstance(command, Command)
-    for _meaning, line in command.examples:
+    for _meaning, line in all_examples():
         plain = unquoted(line)
         assert not set(plain) & set("*?[]{}!^#;&`"), line
         assert "(" not in plain, line
         assert not any(word.startswith("=") for word in plain.split()), line
 
 
-def takes_a_number(path: str) -> bool:
-    return any(parameter.type.name in NUMBERS for parameter in ALL_COMMANDS[path].params)
-
-
-@pytest.mark.parametrize(
-    "path", [pytest.param(path, marks=[] if takes_a_number(path) else [pytest.mark.soak]) for path in LEAVES]
-)
-def test_help_prints_no_bounds_of_machine_words(path: str, offline: Run) -> None:
-    shown = offline(*path.split(), "--help", COLUMNS="200").output
-    assert "2147483647" not in shown
-    assert "9223372036854775807" not in shown
+def test_help_prints_no_bounds_of_machine_words() -> None:
+    for path in LEAVES:
+        each = ALL_COMMANDS[path]
+        shown = each.get_help(each.make_context(path, [], resilient_parsing=True, terminal_width=200))
+        assert "Usage" in click.unstyle(shown), path
+        assert "2147483647" not in shown, path
+        assert "9223372036854775807" not in shown, path

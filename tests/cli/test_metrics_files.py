@@ -64,27 +64,27 @@ def labels_of(name: str) -> set[str] | None:
     return None
 
 
-@pytest.mark.parametrize(("title", "expression"), expressions())
-def test_expressions_parse_and_use_metrics_and_labels_that_exist(title: str, expression: str) -> None:
-    series = series_of(expression)
-    assert series, "no metric is used"
-    known: set[str] = set()
-    for name, matched in series:
-        labels = labels_of(name)
-        assert labels is not None, f"no broker has {name}"
-        assert matched <= labels
-        known |= labels
-    for grouped in re.findall(r"\bby \(([^)]*)\)", expression):
-        assert {label.strip() for label in grouped.split(",")} <= known
+def test_expressions_parse_and_use_metrics_and_labels_that_exist() -> None:
+    for title, expression in expressions():
+        series = series_of(expression)
+        assert series, f"{title}: no metric is used"
+        known: set[str] = set()
+        for name, matched in series:
+            labels = labels_of(name)
+            assert labels is not None, f"{title}: no broker has {name}"
+            assert matched <= labels, title
+            known |= labels
+        for grouped in re.findall(r"\bby \(([^)]*)\)", expression):
+            assert {label.strip() for label in grouped.split(",")} <= known, title
 
 
-@pytest.mark.parametrize(("title", "target"), TARGETS)
-def test_legends_use_labels_that_the_series_have(title: str, target: dict[str, Any]) -> None:
-    wanted = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
-    grouped = [set(re.split(r", *", labels)) for labels in re.findall(r"\bby \(([^)]*)\)", target["expr"])]
-    expression = target["expr"].replace("$__rate_interval", "1m").replace("$instance", ".*")
-    present = grouped[0] if grouped else set.union(*(labels_of(name) or set() for name, _ in series_of(expression)))
-    assert wanted <= present
+def test_legends_use_labels_that_the_series_have() -> None:
+    for title, target in TARGETS:
+        wanted = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+        grouped = [set(re.split(r", *", labels)) for labels in re.findall(r"\bby \(([^)]*)\)", target["expr"])]
+        expression = target["expr"].replace("$__rate_interval", "1m").replace("$instance", ".*")
+        present = grouped[0] if grouped else set.union(*(labels_of(name) or set() for name, _ in series_of(expression)))
+        assert wanted <= present, title
 
 
 def test_a_counter_is_never_shown_without_a_rate() -> None:

@@ -9,7 +9,7 @@ from odradek.local.running_broker import RunningBroker, broker
 from tests.commands import Ran, run_odradek
 from tests.jvm.tools import ToolSession
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.more, pytest.mark.jvm, pytest.mark.timeout(600)]
 
 PROPERTIES = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

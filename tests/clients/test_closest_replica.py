@@ -114,6 +114,7 @@ def test_librdkafka_reads_from_its_rack(cluster: Cluster, rack: str, expected: i
     assert offsets == list(range(end_offset))
 
 
+@pytest.mark.more
 @pytest.mark.jvm
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("rack", "expected"), [("rack-b", FOLLOWER), ("rack-a", -1)])

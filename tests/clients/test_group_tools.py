@@ -19,7 +19,7 @@ from tests.clients.wire.connection import Connection
 from tests.commands import Ran, run_odradek
 from tests.jvm.tools import ToolSession
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.more, pytest.mark.jvm, pytest.mark.timeout(600)]
 
 SPACING_MS = 60_000  # between records; what asks for a time asks in the middle of it
 COUNTS = {0: 20, 1: 10, 2: 0}  # records in each partition

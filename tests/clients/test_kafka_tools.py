@@ -12,7 +12,7 @@ from tests.clients.conftest import APACHE_KAFKA, Target
 from tests.clients.wire.requests import new_topic_name
 from tests.jvm.tools import ToolResult, ToolSession, run_tool
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.more, pytest.mark.jvm, pytest.mark.timeout(600)]
 
 RECORDS, VALUE_BYTES, SEGMENT_BYTES = (
     2_600,

@@ -147,8 +147,8 @@ def served(request: pytest.FixtureRequest) -> Iterator[Served]:
 @pytest.fixture(
     params=[
         "librdkafka",
-        pytest.param("java", marks=pytest.mark.jvm),
-        pytest.param("franz-go", marks=pytest.mark.go),
+        pytest.param("java", marks=[pytest.mark.more, pytest.mark.jvm]),
+        pytest.param("franz-go", marks=[pytest.mark.more, pytest.mark.go]),
     ]
 )
 def client(request: pytest.FixtureRequest, served: Served) -> Iterator[tuple[str, LineDriver]]:

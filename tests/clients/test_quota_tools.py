@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.clients.conftest import Target
     from tests.commands import Ran
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.more, pytest.mark.jvm, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

@@ -59,6 +59,7 @@ DRIVERS: dict[str, Callable[[str], Driver]] = {
     "kafka-python": _python("kafka_python_driver"),
     "kafka-tools": ToolsDriver,
 }
+IN_MORE = ("aiokafka", "kafka-python", "franz-go")
 IN_SOAK = ("java-4.3", "kafka-tools")
 MARKS = {
     "java": [pytest.mark.jvm],
@@ -69,9 +70,12 @@ MARKS = {
 
 
 def _parameter(name: str) -> Any:
-    """Kafka's tools run in `make soak`: a tool for each step takes the longest, and other tests run them, too. So does
+    """Librdkafka and the Java client run in `make test`, the other clients in `make more`.
+
+    Kafka's tools run in `make soak`: a tool for each step takes the longest, and other tests run them, too. So does
     the older Java client: the tools, which other tests run, contain it."""
-    return pytest.param(name, marks=MARKS.get(name, []) + ([pytest.mark.soak] if name in IN_SOAK else []))
+    suites = [pytest.mark.soak] if name in IN_SOAK else [pytest.mark.more] if name in IN_MORE else []
+    return pytest.param(name, marks=[*MARKS.get(name, []), *suites])
 
 
 @pytest.fixture(params=[_parameter(name) for name in DRIVERS])

@@ -1,6 +1,6 @@
 """The scenario over mutual TLS, and over TLS with SCRAM: every client gets the answers recorded without TLS.
 
-`make soak` runs it with every client, `make test` with one.
+`make soak` runs it with every client, `make more` with one.
 """
 
 import os
@@ -34,7 +34,10 @@ def plain_port() -> int:
     return find_stable_port()
 
 
-@pytest.fixture(scope="module", params=["SSL", pytest.param("SASL_SSL", marks=pytest.mark.soak)])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("SSL", marks=pytest.mark.more), pytest.param("SASL_SSL", marks=pytest.mark.soak)],
+)
 def secured(
     plain_port: int, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[RunningBroker]:

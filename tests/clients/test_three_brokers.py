@@ -1,8 +1,8 @@
 """Transactions of every client on a cluster, where other brokers than the coordinator write most of the markers: a
 client that goes on at once finds its last transaction unfinished.
 
-`make test` runs one client of each test, `make soak` all. franz-go meets an unfinished transaction in almost every
-round, librdkafka rarely.
+`make test` runs one client of the scenario, `make more` one of the other test, `make soak` all. franz-go meets an
+unfinished transaction in almost every round, librdkafka rarely.
 """
 
 from collections import Counter
@@ -79,6 +79,7 @@ def test_a_cluster_gives_the_answers_of_the_scenario(client: str, driver: Driver
     assert not transcript.differences, "\n".join(str(each) for each in transcript.differences)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("client", "producers"),
     [

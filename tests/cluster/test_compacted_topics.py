@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cluster.compacted_story import BUGS, tell
-from tests.cluster.test_whole_cluster import seeds
+from tests.cluster.test_whole_cluster import VARIABLE
 from tests.replication.planted_bugs import seeds_until_found
+from tests.seeds import chosen_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,7 @@ MOST_SEEDS = 100
 
 @pytest.mark.timeout(600)
 def test_a_truncated_replica_keeps_the_newest_value_of_each_key() -> None:
-    assert sum(tell(seed).key_values.truncations for seed in seeds("0-1")) > 0
+    assert sum(tell(seed).key_values.truncations for seed in chosen_seeds(VARIABLE, range(2))) > 0
 
 
 @pytest.mark.soak
@@ -30,7 +31,7 @@ def test_a_truncated_replica_keeps_the_newest_value_of_each_key() -> None:
 @pytest.mark.parametrize("part", range(10))
 def test_many_seeds(part: int) -> None:
     """3,000 seeds, unless others are chosen."""
-    for seed in seeds("1000-3999")[part::10]:
+    for seed in chosen_seeds(VARIABLE, range(1000, 4000))[part::10]:
         tell(seed)
 
 

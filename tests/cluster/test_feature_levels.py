@@ -15,7 +15,8 @@ from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFe
 from odradek.protocol.sentinels import NO_LEADER
 from tests.cluster.story import QUIET_S, TRANSACTION_TIMEOUTS_MS, Story
 from tests.cluster.test_power_loss import check
-from tests.cluster.test_whole_cluster import seeds
+from tests.cluster.test_whole_cluster import VARIABLE
+from tests.seeds import seed_parameters
 from tests.transactions.workload import make_clients
 from tests.wire import encode_request
 
@@ -87,6 +88,6 @@ def test_the_last_replica_in_sync_is_waited_for_and_leads_again() -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", seeds("0-1"))
+@pytest.mark.parametrize("seed", seed_parameters(VARIABLE, range(2), quick=1))
 def test_nothing_is_lost_when_the_level_of_eligible_leaders_changes(seed: int) -> None:
     check(LevelStory(seed))

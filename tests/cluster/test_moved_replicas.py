@@ -12,7 +12,8 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode
 from tests.cluster.story import Story
-from tests.cluster.test_whole_cluster import seeds
+from tests.cluster.test_whole_cluster import VARIABLE
+from tests.seeds import chosen_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,7 @@ def check(seed: int) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", seeds("2-2"))
+@pytest.mark.parametrize("seed", chosen_seeds(VARIABLE, range(2, 3)))
 def test_nothing_is_lost_when_replicas_move(seed: int) -> None:
     check(seed)
 
@@ -67,5 +68,5 @@ def test_nothing_is_lost_when_replicas_move(seed: int) -> None:
 @pytest.mark.parametrize("part", range(10))
 def test_many_seeds(part: int) -> None:
     """200 seeds, unless others are chosen."""
-    for seed in seeds("1000-1199")[part::10]:
+    for seed in chosen_seeds(VARIABLE, range(1000, 1200))[part::10]:
         check(seed)

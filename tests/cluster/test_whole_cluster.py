@@ -17,10 +17,12 @@ from odradek.replica.housekeeping import Housekeeping
 from tests.cluster.planted_bugs import BUGS
 from tests.cluster.story import tell
 from tests.replication.planted_bugs import seeds_until_found
+from tests.seeds import chosen_seeds, seed_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+VARIABLE = "ODRADEK_CLUSTER_SEEDS"
 MOST_SEEDS = 300
 # Each of them has found an error.
 KEPT_SEEDS = (
@@ -35,22 +37,18 @@ FOUND_BY_REPLICATION = (
 )
 
 
-def seeds(otherwise: str) -> range:
-    first, _, last = os.environ.get("ODRADEK_CLUSTER_SEEDS", otherwise).partition("-")
-    return range(int(first), int(last or first) + 1)
-
-
 def check(seed: int) -> None:
     result = tell(seed)
     assert not result.anomalies, "\n".join([f"seed {seed}", *result.anomalies[:20], *result.events])
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", seeds("0-2"))
+@pytest.mark.parametrize("seed", seed_parameters(VARIABLE, range(3), quick=1))
 def test_nothing_is_lost_and_transactions_are_whole(seed: int) -> None:
     check(seed)
 
 
+@pytest.mark.more
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", KEPT_SEEDS)
 def test_seeds_that_found_errors(seed: int) -> None:
@@ -79,7 +77,7 @@ def test_a_seed_replays_exactly_in_another_process() -> None:
 @pytest.mark.parametrize("part", range(20))
 def test_many_seeds(part: int, record_property: Callable[[str, object], None]) -> None:
     """1,000 seeds, unless others are chosen."""
-    chosen = seeds("1000-1999")[part::20]
+    chosen = chosen_seeds(VARIABLE, range(1000, 2000))[part::20]
     record_property("seeds", len(chosen))
     for seed in chosen:
         check(seed)

@@ -34,6 +34,7 @@ def page(browser: Browser, console_address: str) -> Iterator[Page]:
         yield page
 
 
+@pytest.mark.more
 def test_a_live_tail_keeps_no_nodes_of_rows_that_it_removes(
     page: Page, topic: str, produce: Callable[..., None]
 ) -> None:
@@ -51,6 +52,7 @@ def test_a_live_tail_keeps_no_nodes_of_rows_that_it_removes(
     assert nodes <= 2 * kept_rows + 1  # each row, and the line break after it
 
 
+@pytest.mark.more
 def test_the_live_tail_cannot_be_switched_before_its_script_runs(page: Page, topic: str) -> None:
     held: list[Route] = []
     page.route("**/records.js*", lambda route: held.append(route))  # noqa: PLW0108 - playwright marks the function
@@ -132,6 +134,7 @@ def test_a_hostile_record_does_not_run(page: Page, topic: str, produce: Callable
     assert "{{7*7}}" in (page.locator("td.value").first.text_content() or "")
 
 
+@pytest.mark.more
 def test_a_record_is_stepped_through_and_copied(page: Page, topic: str, produce: Callable[..., None]) -> None:
     produce(topic, ("k-0", '{"n":0}'), ("k-1", '{"n":1}'), partition=0)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -184,6 +187,7 @@ def test_charts_move_and_the_keyboard_works(page: Page, topic: str) -> None:
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
 
 
+@pytest.mark.more
 def test_pages_have_no_serious_accessibility_fault(page: Page, topic: str, produce: Callable[..., None]) -> None:
     produce(topic, ("k", '{"a": 1}'), ("k", None), partition=0)
     faults: list[str] = []
@@ -200,6 +204,7 @@ def test_pages_have_no_serious_accessibility_fault(page: Page, topic: str, produ
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.more
 def test_a_phone_shows_pages_without_scrolling_sideways(page: Page, topic: str) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     for path in ("/", "/topics", f"/topics/{topic}", f"/topics/{topic}/partitions", "/groups", "/brokers"):
@@ -208,6 +213,7 @@ def test_a_phone_shows_pages_without_scrolling_sideways(page: Page, topic: str) 
         assert width <= 390, f"{path} is {width} pixels wide"
 
 
+@pytest.mark.more
 def test_hidden_tabs_leave_connections_to_others(page: Page) -> None:
     """A browser opens six connections to a host."""
     tabs = [page, *(page.context.new_page() for _ in range(6))]

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium on the PATH")
+pytestmark = [
+    pytest.mark.more,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium on the PATH"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ from odradek.admin.cluster import Cluster
 from odradek.pipelines.letters.letter import WITH_ORIGIN
 from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, encode
 from tests.console.browsing import faults_of, set_visible
-from tests.console.test_browser import browser, page, pytestmark
+from tests.console.test_browser import browser, page
+from tests.console.test_browser import pytestmark as needs_chromium
 from tests.console.test_examples import reading, warning
 from tests.console.test_pipelines import published
 from tests.console.waiting import wait_for
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-__all__ = ["browser", "page", "pytestmark"]
+__all__ = ["browser", "page"]
+
+pytestmark = [pytest.mark.more, needs_chromium]
 
 NAME = "watched"
 

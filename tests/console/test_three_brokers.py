@@ -147,6 +147,7 @@ def test_a_partition_without_a_leader_hides_nothing_else(odradek_cluster: Runnin
         thread.join()
 
 
+@pytest.mark.more
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium on the PATH")
 def test_an_open_page_shows_a_broker_that_dies_and_comes_back(odradek_cluster: RunningCluster) -> None:
     """The page is not loaded again by its reader."""

@@ -196,6 +196,7 @@ def test_it_works_in_an_empty_environment(program: Path, tmp_path: Path) -> None
     assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.more
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_the_flagship_warns_of_silent_pumps(wheel: Path, tmp_path: Path) -> None:

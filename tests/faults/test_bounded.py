@@ -13,6 +13,7 @@ from tests.faults.running import Run
 RECORDS_PER_S = 200
 
 
+@pytest.mark.more
 @pytest.mark.skipif(shutil.which("java") is None, reason="needs Java, 11 or newer, on the PATH")
 @pytest.mark.timeout(600)
 def test_nothing_is_lost_when_a_leader_is_killed_and_another_one_is_cut_off() -> None:

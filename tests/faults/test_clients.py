@@ -268,6 +268,7 @@ class Copying(threading.Thread):
         self._perform("copy", arguments)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("library", [pytest.param(each, marks=marks_of(each)) for each in LIBRARIES])
 def test_each_record_is_copied_once_when_leaders_and_coordinators_die(
     cluster: RunningCluster, needs: Callable[[str], None], library: str

@@ -1,4 +1,4 @@
-"""A short round of coverage-guided fuzzing in every test run; `make fuzz` goes on for longer."""
+"""A short round of coverage-guided fuzzing in `make more`; `make fuzz` goes on for longer."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ QUICK = {**os.environ, "FUZZ_PACKAGES": "odradek.protocol odradek.handlers"}
     importlib.util.find_spec("atheris") is None,
     reason="atheris has no wheel for this Python and platform: coverage-guided fuzzing is left out",
 )
+@pytest.mark.more
 @pytest.mark.timeout(600)
 def test_any_frame_is_answered_or_refused(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
@@ -38,6 +39,7 @@ def test_any_frame_is_answered_or_refused(tmp_path: Path) -> None:
     importlib.util.find_spec("atheris") is None,
     reason="atheris has no wheel for this Python and platform: coverage-guided fuzzing is left out",
 )
+@pytest.mark.more
 @pytest.mark.timeout(600)
 def test_any_bytes_before_authentication_are_parsed_or_refused(tmp_path: Path) -> None:
     fuzzing = subprocess.run(

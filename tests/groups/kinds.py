@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MARKS = {"java": [pytest.mark.jvm], "franz-go": [pytest.mark.go]}
-SOAK = [pytest.mark.soak]
 
 CLASSIC_ASSIGNORS: dict[str, tuple[str, ...]] = {
     "aiokafka": ("range", "roundrobin", "sticky"),
@@ -45,16 +44,18 @@ class Kind:
         return f"{self.library}-{self.protocol}-{self.assignor}"
 
 
-def parameters(kinds: Iterable[Kind], in_every_run: Iterable[str] | None = None) -> list[Any]:
+def parameters(kinds: Iterable[Kind], in_every_run: Iterable[str], in_more: Iterable[str]) -> list[Any]:
     """Each kind as a parameter of a test, marked with the toolchain that it needs.
 
-    `make test` runs the kinds whose names are `in_every_run` (all by default), `make soak` the others.
+    `make test` runs the kinds whose names are `in_every_run`, `make more` those `in_more`, `make soak` the others.
     """
     kinds = list(kinds)
-    quick = {str(kind) for kind in kinds} if in_every_run is None else set(in_every_run)
-    assert quick <= {str(kind) for kind in kinds}
+    suites = {name: [pytest.mark.more] for name in in_more} | {name: [] for name in in_every_run}
+    assert suites.keys() <= {str(kind) for kind in kinds}
     return [
-        pytest.param(kind, id=str(kind), marks=MARKS.get(kind.library, []) + ([] if str(kind) in quick else SOAK))
+        pytest.param(
+            kind, id=str(kind), marks=[*MARKS.get(kind.library, []), *suites.get(str(kind), [pytest.mark.soak])]
+        )
         for kind in kinds
     ]
 

@@ -22,7 +22,9 @@ CLASSIC_KINDS = [kind for kind in INCREMENTAL if kind.protocol == CLASSIC]
 NEWER = {kind.library: kind for kind in INCREMENTAL if kind.protocol == CONSUMER}
 
 
-@pytest.mark.parametrize("kind", parameters(CLASSIC_KINDS))
+@pytest.mark.parametrize(
+    "kind", parameters(CLASSIC_KINDS, ["confluent-classic-cooperative-sticky"], map(str, CLASSIC_KINDS))
+)
 def test_a_running_group_is_upgraded_member_by_member_and_back(topics: Topics, start: Start, kind: Kind) -> None:
     topics.make(topic=4)
     newer = NEWER.get(kind.library, NEWER["confluent"])

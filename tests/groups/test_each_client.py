@@ -33,6 +33,7 @@ EACH_ASSIGNOR = [
     "aiokafka-classic-sticky",
     "franz-go-classic-cooperative-sticky",
 ]
+OF_EACH_PROTOCOL = ["kafka-python-classic-cooperative-sticky", "confluent-consumer-uniform"]
 EXACT = {"range": RANGE, "roundrobin": ROUND_ROBIN}
 
 
@@ -47,7 +48,7 @@ def all_processed(topics: Topics, *members: RunningMember) -> None:
     wait_until(lambda: not Processed(members).skipped(topics.ends), "every record processed")
 
 
-@pytest.mark.parametrize("kind", parameters(CLASSIC_KINDS, EACH_ASSIGNOR))
+@pytest.mark.parametrize("kind", parameters(CLASSIC_KINDS, ["confluent-classic-roundrobin"], EACH_ASSIGNOR))
 def test_three_consumers_of_two_topics_share_as_the_assignor_says(topics: Topics, start: Start, kind: Kind) -> None:
     topics.make(A=2, B=2)
     members = [start(kind.library, name, "A", "B", **kind.settings) for name in ("c1", "c2", "c3")]
@@ -64,7 +65,8 @@ def test_three_consumers_of_two_topics_share_as_the_assignor_says(topics: Topics
     "kind",
     parameters(
         (kind for kind in STICKY if kind != FORGETFUL),
-        ["aiokafka-classic-sticky", "confluent-classic-cooperative-sticky"],
+        ["confluent-classic-cooperative-sticky"],
+        ["aiokafka-classic-sticky"],
     ),
 )
 def test_who_stays_keeps_what_it_had(topics: Topics, start: Start, kind: Kind) -> None:
@@ -84,7 +86,7 @@ def test_who_stays_keeps_what_it_had(topics: Topics, start: Start, kind: Kind) -
         member.leave()
 
 
-@pytest.mark.parametrize("kind", parameters(WITH_RANGE + INCREMENTAL, map(str, EACH_CLIENT)))
+@pytest.mark.parametrize("kind", parameters(WITH_RANGE + INCREMENTAL, OF_EACH_PROTOCOL, map(str, EACH_CLIENT)))
 def test_two_members_share_and_one_takes_over_where_the_other_was(topics: Topics, start: Start, kind: Kind) -> None:
     topics.make(topic=4)
     first = start(kind.library, "c1", "topic", **kind.settings)
@@ -105,7 +107,7 @@ def test_two_members_share_and_one_takes_over_where_the_other_was(topics: Topics
 
 
 @SHORT_SESSION
-@pytest.mark.parametrize("kind", parameters(WITH_RANGE, ["kafka-python-classic-range", "java-consumer-range"]))
+@pytest.mark.parametrize("kind", parameters(WITH_RANGE, ["kafka-python-classic-range"], ["java-consumer-range"]))
 def test_the_partitions_of_a_killed_member_go_to_the_other(topics: Topics, start: Start, kind: Kind) -> None:
     topics.make(topic=2)
     survivor = start(kind.library, "c1", "topic", **kind.settings)
@@ -122,7 +124,7 @@ def test_the_partitions_of_a_killed_member_go_to_the_other(topics: Topics, start
 
 
 @SHORT_SESSION
-@pytest.mark.parametrize("kind", parameters(WITH_RANGE, ["franz-go-classic-range", "confluent-consumer-range"]))
+@pytest.mark.parametrize("kind", parameters(WITH_RANGE, ["confluent-consumer-range"], ["franz-go-classic-range"]))
 def test_a_stopped_member_that_comes_back_cannot_commit_over_its_successor(
     topics: Topics, start: Start, kind: Kind
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.jvm, pytest.mark.go]
 
-IN_EVERY_RUN = (MIXED[0], MIXED[-1])  # of both protocols; the others differ in the assignor only
+# Of both protocols; the others differ in the assignor only.
+SUITES: dict[MixedGroup, Any] = {MIXED[0]: pytest.mark.more, MIXED[-1]: ()}
 PARTITION_COUNT = 10
 RECORDS_A_TURN = 20  # per partition
 TURN_S = 0.1
@@ -31,7 +32,7 @@ def shared_evenly(members: list[RunningMember]) -> bool:
 
 
 @pytest.mark.parametrize(
-    "mixed", [each if each in IN_EVERY_RUN else pytest.param(each, marks=pytest.mark.soak) for each in MIXED], ids=str
+    "mixed", [pytest.param(each, marks=SUITES.get(each, pytest.mark.soak)) for each in MIXED], ids=str
 )
 def test_every_record_is_processed_once_while_clients_come_and_go(
     topics: Topics, start: Start, mixed: MixedGroup

@@ -33,7 +33,7 @@ SESSION_MS = 2000
 STOP_S = 3.5
 DRAIN_S = 120.0
 
-pytestmark = [pytest.mark.timeout(600 + RECORDS // 1000), pytest.mark.jvm, pytest.mark.go]
+pytestmark = [pytest.mark.more, pytest.mark.timeout(600 + RECORDS // 1000), pytest.mark.jvm, pytest.mark.go]
 
 
 def keep_producing(topics: Topics) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.suites import chosen_suites, refuse_apache_kafka, start_order
+from tests.suites import SUITES, chosen_suites, refuse_apache_kafka, start_order
 from tests.worker_groups import GroupScheduling, group_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,6 +44,14 @@ def test_a_test_of_another_suite_may_not_start_apache_kafka() -> None:
     refuse_apache_kafka(allowed)
     with pytest.raises(pytest.UsageError, match="::three needs Apache Kafka: give it the marker oracle"):
         refuse_apache_kafka([*allowed, fake_item("tests/a.py::three", "apache_kafka")])
+    with pytest.raises(pytest.UsageError, match="::four needs Apache Kafka"):
+        refuse_apache_kafka([*allowed, fake_item("tests/a.py::four", "apache_kafka", more=())])
+
+
+def test_every_suite_has_a_command_and_continuous_integration_runs_all_that_must_hold() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    assert [name for name in SUITES if not re.search(rf"^{name}: ", makefile, re.MULTILINE)] == []
+    assert re.findall("^make .*", (ROOT / ".ci" / "run").read_text(), re.MULTILINE) == ["make test", "make more"]
 
 
 def test_unknown_suite_is_a_usage_error() -> None:

@@ -12,7 +12,7 @@ from tests.jvm.tools import ToolSession
 from tests.log.batches import EVERYTHING, append, open_log
 from tests.log.compaction.compacted_logs import keyed_batch
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.more, pytest.mark.jvm, pytest.mark.timeout(120)]
 
 
 def test_the_dump_tool_reads_our_transaction_files(jvm: None, tmp_path: Path) -> None:

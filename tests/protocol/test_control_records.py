@@ -84,6 +84,7 @@ def test_nonsense_is_malformed_or_nothing(data: bytes, record_count: int) -> Non
     assert found is None or found.producer_id == header.producer_id
 
 
+@pytest.mark.more
 @pytest.mark.jvm
 @pytest.mark.timeout(300)
 def test_the_bytes_are_those_of_apache_kafka(jvm: None) -> None:

@@ -11,7 +11,7 @@ from tests.example_counts import examples
 from tests.jvm.kafka_messages import MessageSession
 from tests.protocol.tables import CASES, NOT_IN_KAFKA_PYTHON, structs
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.more, pytest.mark.jvm, pytest.mark.timeout(600)]
 NEWER = [(message, version) for message, version in CASES if message.api_key in NOT_IN_KAFKA_PYTHON]
 NAMES = [f"{message.__name__}-{version}" for message, version in NEWER]
 SOME = settings(max_examples=examples(5), deadline=None, suppress_health_check=[HealthCheck.too_slow])

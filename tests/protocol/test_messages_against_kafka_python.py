@@ -100,6 +100,7 @@ def their_default(field: dict[str, Any], kind: str) -> Any:
     return of_kind[kind] if kind in of_kind else int(text or "0", 0)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("message", "version"), CASES, ids=CASE_NAMES)
 @FEW
 @given(data=st.data())

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from odradek.log.transaction_verification import VerificationGuard
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.more, pytest.mark.jvm, pytest.mark.timeout(300)]
 
 SEGMENT_BYTES = 700
 STEPS = 150

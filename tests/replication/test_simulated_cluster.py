@@ -3,18 +3,17 @@ invariants after every step. A failing seed prints its history; `ODRADEK_REPLICA
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.replication.cluster import run_seed
 from tests.replication.planted_bugs import BUGS, seeds_until_found
+from tests.seeds import seed_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SEEDS_PER_TEST = 5
 FOUND_BY_THE_MODEL = ("a replica joins before it has what is committed",)  # see tests/replica/test_in_sync_model
 FOUND_SOON = (
     "a follower never truncates",
@@ -23,16 +22,10 @@ FOUND_SOON = (
 )
 
 
-def seeds() -> range:
-    first, _, last = os.environ.get("ODRADEK_REPLICATION_SEEDS", "0-14").partition("-")
-    return range(int(first), int(last or first) + 1)
-
-
-@pytest.mark.parametrize("first", seeds()[::SEEDS_PER_TEST])
-def test_nothing_acknowledged_is_lost_and_replicas_agree(first: int) -> None:
-    for seed in seeds()[first - seeds()[0] :][:SEEDS_PER_TEST]:
-        cluster = run_seed(seed)
-        assert sum(map(len, cluster.acknowledged.values())) > 0
+@pytest.mark.parametrize("seed", seed_parameters("ODRADEK_REPLICATION_SEEDS", range(15), quick=5))
+def test_nothing_acknowledged_is_lost_and_replicas_agree(seed: int) -> None:
+    cluster = run_seed(seed)
+    assert sum(map(len, cluster.acknowledged.values())) > 0
 
 
 @pytest.mark.parametrize("bug", FOUND_SOON)

@@ -5,13 +5,13 @@ Seeds are fixed, so that a failure is a fact and not a mood; `ODRADEK_SIMULATION
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.seeds import seed_parameters
 from tests.simulation import processes
 from tests.simulation.operations import Operations
 from tests.simulation.world import PowerLoss, World
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STEPS = 400
-
-
-def seeds() -> range:
-    first, _, last = os.environ.get("ODRADEK_SIMULATION_SEEDS", "0-11").partition("-")
-    return range(int(first), int(last or first) + 1)
 
 
 def live(seed: int) -> World:
@@ -52,7 +47,7 @@ def live(seed: int) -> World:
     return world
 
 
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seed_parameters("ODRADEK_SIMULATION_SEEDS", range(12), quick=2))
 def test_what_was_acknowledged_is_remembered_through_restarts_and_crashes(seed: int) -> None:
     world = live(seed)
     assert world.lives > 1

@@ -4,7 +4,6 @@ one log of commits, and the same metadata everywhere in the end. A failing seed 
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from odradek.metadata.changes import ControllerElected, ProducerIdsAllocated, To
 from odradek.metadata.store import CommitOutcome, StoreError
 from odradek.metadata.zookeeper_layout import CONTROLLER_EPOCH, HEAD, decode_head
 from odradek.protocol.errors import ErrorCode
+from tests.seeds import seed_parameters
 from tests.simulation.simulated_clock import pass_time
 from tests.simulation.simulated_cluster import SimulatedCluster, SimulatedMember
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from odradek.metadata.store import Commit
 
-SEEDS = [int(seed) for seed in os.environ.get("ODRADEK_SESSION_SEEDS", "1,2,3,4").split(",")]
+SEEDS = seed_parameters("ODRADEK_SESSION_SEEDS", range(1, 5), quick=1)
 SOAK_SEEDS = range(5, 25)
 STEPS = 60
 

@@ -136,6 +136,7 @@ class Run:
         return answer
 
 
+@pytest.mark.more
 @pytest.mark.timeout(300)
 def test_model_and_server_agree(zookeeper_server: RunningZooKeeper) -> None:
     # Without shrinking: an example takes a tenth of a second, and is short.

@@ -111,6 +111,7 @@ def test_librdkafka_pushes_its_metrics(running: RunningBroker) -> None:
     consumer.close()
 
 
+@pytest.mark.more
 @pytest.mark.jvm
 @pytest.mark.timeout(240)
 def test_java_clients_push_their_metrics_as_kafkas_tool_asks(running: RunningBroker, jvm: None) -> None:

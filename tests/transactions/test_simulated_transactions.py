@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.planting import planting
+from tests.seeds import chosen_seeds, seed_parameters
 from tests.simulation import processes
 from tests.transactions.mutations import MUTATIONS
 from tests.transactions.simulated_broker import Died
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tests.planting import Planting
 
+VARIABLE = "ODRADEK_TRANSACTION_SEEDS"
 MOST_SEEDS = 300
 
 # A death in the middle of a disk operation leaves coroutines of markers that nobody awaits.
@@ -46,12 +47,7 @@ def is_of_disk(record: logging.LogRecord) -> bool:
     return problem is not None
 
 
-def seeds(otherwise: str) -> range:
-    first, _, last = os.environ.get("ODRADEK_TRANSACTION_SEEDS", otherwise).partition("-")
-    return range(int(first), int(last or first) + 1)
-
-
-@pytest.mark.parametrize("seed", seeds("0-11"))
+@pytest.mark.parametrize("seed", seed_parameters(VARIABLE, range(12), quick=3))
 def test_transactions_are_whole(seed: int) -> None:
     result = tell(seed)
     assert not result.anomalies
@@ -72,7 +68,7 @@ def test_transactions_are_whole_with_thousands_of_seeds(
     part: int, record_property: Callable[[str, object], None]
 ) -> None:
     """3,000 seeds, unless others are chosen."""
-    chosen = seeds("1000-3999")
+    chosen = chosen_seeds(VARIABLE, range(1000, 4000))
     found = {seed: result for seed in chosen[part::10] if (result := tell(seed).anomalies)}
     record_property("seeds", len(chosen[part::10]))
     assert not found

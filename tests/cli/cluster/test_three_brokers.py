@@ -179,6 +179,7 @@ class Load:
         self._thread.join()
 
 
+@pytest.mark.more
 def test_brokers_die_and_restart_one_after_another_and_nothing_is_lost(brokers: Brokers) -> None:
     """The restarts are those of docs/clusters.md: stop, start, wait until all replicas are in sync, next."""
     create_topic(brokers, "rolling")
@@ -272,6 +273,7 @@ def test_leadership_returns_to_the_preferred_leader(brokers: Brokers) -> None:
     assert "nothing to elect" in brokers.run("partition", "elect", "led", "--yes").output
 
 
+@pytest.mark.more
 def test_kafkas_tools_agree(brokers: Brokers, jvm: None) -> None:
     create_topic(brokers, "tools", 2, 2)
     before = partitions_of(brokers, "tools")

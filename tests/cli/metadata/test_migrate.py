@@ -107,6 +107,7 @@ def read(broker: RunningBroker, topic: str) -> int:
     return len(ran.rows)
 
 
+@pytest.mark.more
 @pytest.mark.timeout(300)
 def test_a_copy_leads_back_to_a_single_broker(tmp_path: Path) -> None:
     """As docs/clusters.md says: there is no other way back."""

@@ -18,7 +18,7 @@ from odradek.protocol.sentinels import NO_LEADER
 from tests.example_counts import examples
 from tests.jvm.json_session import JsonSession
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.more, pytest.mark.jvm, pytest.mark.timeout(600)]
 MANY = settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 BROKERS = range(1, 7)
 

@@ -23,7 +23,7 @@ from tests.jvm.json_session import JsonSession
 from tests.log.batches import EVERYTHING, append, open_log, read_all
 from tests.log.compaction.compacted_logs import KeyValue, adopt, job_for, keyed_batch, marker_batch
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.more, pytest.mark.jvm, pytest.mark.timeout(300)]
 
 SEGMENT_BYTES = 4000
 RETENTION_MS = 60_000

@@ -235,6 +235,7 @@ def kafka(jvm: None) -> Iterator[Kafka]:
 MANY = settings(max_examples=examples(100), deadline=None)
 
 
+@pytest.mark.more
 @pytest.mark.jvm
 @pytest.mark.timeout(600)
 @MANY
@@ -243,6 +244,7 @@ def test_ranges_are_kafkas(kafka: Kafka, group: Group) -> None:
     assert ASSIGNORS["range"](*group) == kafka.assign("range", *group)
 
 
+@pytest.mark.more
 @pytest.mark.jvm
 @pytest.mark.timeout(600)
 @MANY
@@ -277,6 +279,7 @@ def seeded_group(seed: int) -> Group:
     return members, counts
 
 
+@pytest.mark.more
 @pytest.mark.jvm
 @pytest.mark.timeout(600)
 def test_unequal_subscribers_end_where_they_do_with_kafka(kafka: Kafka) -> None:

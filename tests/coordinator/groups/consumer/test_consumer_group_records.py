@@ -172,6 +172,7 @@ def test_a_record_has_kafkas_bytes(record: CoordinatorRecord, key_hex: str, valu
     assert record == CoordinatorRecord(bytes.fromhex(key_hex), bytes.fromhex(value_hex))
 
 
+@pytest.mark.more
 @pytest.mark.jvm
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("record", "key_hex", "value_hex"), RECORDS.values(), ids=RECORDS)
@@ -181,6 +182,7 @@ def test_kafka_reads_and_writes_these_bytes(
     kafka.check_record(CoordinatorRecord(bytes.fromhex(key_hex), bytes.fromhex(value_hex)))
 
 
+@pytest.mark.more
 @pytest.mark.jvm
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("number", "key", "message"), KINDS, ids=NAMES)
@@ -196,6 +198,7 @@ def test_kafka_finds_the_same_values_in_any_record(
     assert their_value == as_kafka_json(value, 0)
 
 
+@pytest.mark.more
 @pytest.mark.jvm
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("number", "key"), [kind[:2] for kind in KINDS], ids=NAMES)

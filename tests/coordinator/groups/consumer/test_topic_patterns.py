@@ -115,6 +115,7 @@ PATTERNS = st.recursive(
 NAMED = PATTERNS.map("(?P<name>{})".format)  # once: RE2 lets a name stand for two groups, RE2/J does not
 
 
+@pytest.mark.more
 @pytest.mark.jvm
 @pytest.mark.timeout(600)
 @settings(max_examples=examples(300), deadline=None)
