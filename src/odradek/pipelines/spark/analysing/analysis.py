@@ -240,6 +240,9 @@ class _Analysing:
                     message = f"the key column '{name}' of {end.described} is {kind.upper()}, which is not exact"
                     hint = f"cast it in a step before: cast({name} as decimal(18, 6)), or use another key"
                     self._problems.error(place_of(end, keys, name), message, hint, Code.INEXACT_KEY)
+                elif keys == "order_by" and kind.startswith("interval"):  # which databases keep as text
+                    message = f"the column '{name}' of {end.described} is {kind.upper()}, by which no row is newer"
+                    self._problems.error(place_of(end, keys, name), message, "use a number or a time", SPARK)
 
     def _check_program(self, flow: Flow, frame: DataFrame) -> None:
         try:
