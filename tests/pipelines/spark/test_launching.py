@@ -1,19 +1,31 @@
-"""Signal handling and cancellation of a run."""
+"""A run: what Spark says of its definition, signal handling and cancellation."""
 
 from __future__ import annotations
 
 import signal
+import sqlite3
 import threading
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from odradek.pipelines.definition.model import Pipeline
-from odradek.pipelines.spark.launching import cancelled_when, restored_interrupt_handler
+from odradek.pipelines.spark import launching
+from odradek.pipelines.spark.launching import (
+    DefinitionRefused,
+    RunCallbacks,
+    RunOptions,
+    cancelled_when,
+    restored_interrupt_handler,
+    run_pipeline,
+)
 from odradek.pipelines.spark.sessions.failures import PipelineError
 
 if TYPE_CHECKING:
     from types import FrameType
+
+    from tests.pipelines.spark.stage import Stage
 
 
 def test_ctrl_c_stays_ours_when_spark_takes_it() -> None:
@@ -64,3 +76,27 @@ def test_a_batch_that_fails_by_itself_keeps_its_own_words() -> None:
     ):
         raise RuntimeError("no space left")
     assert not session.is_cancelled.is_set()
+
+
+DEFINITION = """
+    engine: %s
+    warehouse: sqlite:///w.db
+    sources: {rows: {topic: "@in", schema: "id BIGINT, at TIMESTAMP"}}
+    views: {n: {from: rows, by: [id], aggregate: {n: "count(*) + size(at)"}}}
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("engine", ["standard", "batch"])
+def test_a_definition_that_spark_refuses_is_not_started(
+    stage: Stage, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without Spark, `validate` has no types of the arguments of `size`."""
+    stage.create("in")
+    pipeline = stage.pipeline(DEFINITION % engine)
+    monkeypatch.setattr(launching, "session_of", lambda _pipeline, _say: nullcontext(stage.spark))
+    callbacks = RunCallbacks(say=lambda _text: None, report=lambda _report: None)
+    with pytest.raises(DefinitionRefused, match=r"pipeline.yml:8:\d+: error OD05: .*size\(at\)"):
+        run_pipeline(pipeline, RunOptions(until_caught_up=True), lambda: False, callbacks)
+    with sqlite3.connect(stage.folder / "w.db") as connection:
+        assert connection.execute("select name from sqlite_master").fetchall() == []

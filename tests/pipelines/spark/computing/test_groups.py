@@ -66,6 +66,28 @@ def test_windows_of_a_stream_are_those_of_a_batch(spark: SparkSession, tmp_path:
     assert sorted(written(made, tmp_path / "checkpoint")) == expected
 
 
+SESSIONS = "select customer, session_window.start as window_start, session_window.end as window_end, count(*) as n"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("is_sql", "is_stream"), [(False, True), (False, False), (True, False)])
+def test_a_filter_sees_whole_sessions(spark: SparkSession, tmp_path: Path, *, is_sql: bool, is_stream: bool) -> None:
+    """The rows of a session are in several batches and partitions. Spark would filter those of single rows."""
+    stream = stream_of(spark, tmp_path / "orders", BATCHES, ORDERS, "at")
+    rows = stream if is_stream else spark.read.schema(ORDERS).json(str(tmp_path / "orders")).repartition(3, "at")
+    if is_sql:
+        text = f"{SESSIONS} from orders group by customer, session_window(at, '70 seconds')"
+        query = Query.read(Part(text, 0, {}), lambda _table: None)
+        sessions = grouped(query, {"orders": rows}, "at", "window_end")
+    else:
+        counts = (NamedExpression("n", "count(*)"),)
+        operation = Aggregation("orders", counts, ("customer",), Window("at", gap=Duration(70_000)))
+        sessions = aggregated(rows, operation, "at")
+    long = sessions.where("window_end - window_start > interval 70 seconds").select("customer", "n")
+    found = written(long, tmp_path / "checkpoint") if is_stream else [tuple(row) for row in long.collect()]
+    assert found == [("a", 3)]
+
+
 @pytest.mark.spark
 def test_groups_in_sql_have_a_column_for_having(spark: SparkSession, tmp_path: Path) -> None:
     text = (

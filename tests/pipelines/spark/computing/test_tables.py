@@ -42,7 +42,7 @@ sources:
     topic: payments
     schema: "id BIGINT, paid BIGINT, paid_at TIMESTAMP"
     watermark: {column: paid_at, delay: 1 minute}
-  customers: {files: {path: customers.csv, format: csv}, schema: "customer STRING, country STRING"}
+  customers: {topic: customers, stream: false, schema: "customer STRING, country STRING"}
 steps:
   known:
     sql: select id, customer, amount, twice, at from orders where amount is not null
@@ -50,6 +50,8 @@ steps:
   each: {sql: "select id, word from orders lateral view explode(split(customer, ' ')) t as word where word <> ''"}
   placed: {sql: "select o.*, c.country from known o left join customers c on o.customer = c.customer"}
   joined: {from: known, join: {table: customers, on: [customer]}}
+  chosen: {sql: "select id from known where customer in (select customer from few_customers)"}
+  few_customers: {sql: "select * from customers where country = 'x'"}
   few: {sql: "select country, count(*) as n from customers group by country"}
   both:
     sql: >
@@ -73,7 +75,7 @@ steps:
       join p on o.id = p.id and p.paid_at between o.at and o.at + interval 1 minute
 sinks: {SINKS}
 """
-STEPS = ["known", "each", "placed", "joined", "both", "totals", "grouped", "unique", "paid", "settled"]
+STEPS = ["known", "each", "placed", "joined", "chosen", "both", "totals", "grouped", "unique", "paid", "settled"]
 ORDERS: list[Any] = [
     {"id": 1, "customer": "a b", "amount": 2, "at": seconds_after_noon(1)},
     {"id": 1, "customer": "a b", "amount": 4, "at": seconds_after_noon(20)},
@@ -99,7 +101,7 @@ def loader(spark: SparkSession) -> Callable[[Source], DataFrame]:
     given = {
         "orders": records("orders", ORDERS),
         "payments": records("payments", PAYMENTS),
-        "customers": spark.sql("select * from values ('a b', 'x'), ('c', 'y') as t(customer, country)"),
+        "customers": records("customers", [{"customer": "a b", "country": "x"}, {"customer": "c", "country": "y"}]),
     }
     return lambda source: given[source.name]
 
@@ -112,9 +114,29 @@ def tables_of(spark: SparkSession) -> Tables:
     return Tables(spark, plan, loader(spark))
 
 
-ROWS = {
-    "known": "select id, amount",
+ROWS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
+    "orders": ("id, twice", [(1, 4), (1, 8), (2, 14), (3, 120), (4, 16)]),
+    "known": ("id, amount", [(1, 2), (1, 4), (4, 8)]),
+    "each": ("id, word", [(1, "a"), (1, "a"), (1, "b"), (1, "b"), (2, "c"), (3, "c")]),
+    "placed": ("id, twice, country", [(1, 4, "x"), (1, 8, "x"), (4, 16, None)]),
+    "joined": ("id, country", [(1, "x"), (1, "x")]),
+    "chosen": ("id", [(1,), (1,)]),
+    "few": ("country, n", [("x", 1), ("y", 1)]),
+    "both": ("id, n", [(1, 2), (1, 4), (2, 1), (2, 7), (3, 60), (4, 8), (4, 9)]),
+    "totals": ("minute(window_start), customer, n, total", [(0, "a b", 2, 6), (1, None, 1, 8)]),
+    "grouped": ("minute(until), customer, total", [(1, "a b", 6), (1, "c", 7), (2, "c", 60), (2, None, 8)]),
+    "unique": ("id, amount", [(1, 2), (2, 7), (3, 60), (4, 8)]),
+    "paid": ("id, amount, paid", [(1, 2, 2), (1, 4, 2), (4, 8, None)]),
+    "settled": ("id, amount, paid", [(1, 2, 2)]),
 }
+
+
+def test_each_table_has_its_rows(spark: SparkSession) -> None:
+    tables = tables_of(spark)
+    found = {name: tables.rows(name).selectExpr(*columns.split(", ")).collect() for name, (columns, _) in ROWS.items()}
+    assert {name: sorted(rows, key=repr) for name, rows in found.items()} == {
+        name: sorted(rows, key=repr) for name, (_, rows) in ROWS.items()
+    }
 
 
 def test_what_a_table_refuses_is_a_dead_letter(spark: SparkSession) -> None:
@@ -126,6 +148,17 @@ def test_what_a_table_refuses_is_a_dead_letter(spark: SparkSession) -> None:
     assert found["known"] == [("expectation 'small' not met: amount < 50", 3)]
     ((reason, key),) = found["orders"]
     assert (reason.partition(":")[0], key) == ("does not fit the schema", "not a number")
+
+
+@pytest.mark.parametrize("name", ["placed", "joined", "chosen"])
+def test_rows_that_are_joined_with_a_static_topic_are_of_the_records_of_the_stream(
+    spark: SparkSession, name: str
+) -> None:
+    made = tables_of(spark).rows(name)
+    found = [
+        (row.id, row.topic, row.offset) for row in made.select("id", f"{ORIGIN}.topic", f"{ORIGIN}.offset").collect()
+    ]
+    assert sorted(found) == [(1, "orders", 0), (1, "orders", 1)] + [(4, "orders", 4)] * (name == "placed")
 
 
 ANY_SQL = """

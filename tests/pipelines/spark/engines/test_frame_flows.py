@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.pipelines.spark.computing.frames import RECORD_NAMES
 from odradek.pipelines.spark.computing.keyed_rows import SHUFFLE_PARTITIONS
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from tests.pipelines.spark.engines.folder_stage import FolderStage
@@ -239,3 +241,63 @@ sinks: {few: {from: few, topic: few}, stored: {from: few, table: stored}}
     assert stage.records("few") == [{"id": 1}, {"id": 2}]
     assert stage.rows("stored") == [(1,), (2,)]
     stage.close()
+
+
+MOVED = """
+steps:
+  few: {sql: "select id, at from orders where k = 'a'"}
+  counted: {from: few, aggregate: {n: count(*)}, window: {column: at, size: 1 minute}}
+  settled: {from: payments, join: {stream: orders, on: [id], within: 1 minute, how: left}}
+sinks:
+  counted: {from: counted, topic: counted, value: [n]}
+  settled: {from: settled, topic: settled, value: [id, n]}
+"""
+
+
+def test_rows_that_a_step_removes_move_the_watermark(spark: SparkSession, tmp_path: Path) -> None:
+    """Also rows without the key of a join. The last order is late."""
+    stage = FolderStage(spark, tmp_path, f"{SOURCES}\n{MOVED}")
+    stage.feed(
+        orders=[order(1, "a", 1, 0), {"k": "b", "at": at(300)}],
+        payments=[{"id": 2, "paid_at": at(0)}, {"paid_at": at(300)}],
+    )
+    stage.feed(orders=[order(3, "b", 1, 301)], payments=[{"id": 3, "paid_at": at(301)}])
+    stage.feed(orders=[order(4, "a", 1, 5)], payments=[{"id": 4, "paid_at": at(302)}])
+    stage.run()
+    assert stage.records("counted") == [{"n": 1}]
+    assert {"id": 2, "n": None} in stage.records("settled")
+
+
+SHOWN = """
+steps:
+  plain: {sql: "select id, k, to_json(struct(*)) as shown from orders"}
+  chosen: {sql: "select id, to_json(struct(*)) as shown from orders where k in (select k from labels)"}
+  counted: {from: plain, aggregate: {shown: "max(to_json(struct(*)))"}, by: [k]}
+  seen: {from: plain, python: "seeing:names", schema: "shown STRING"}
+sinks:
+  plain: {from: plain, topic: plain, value: ["to_json(struct(*))"], format: text}
+  chosen: {from: chosen, topic: chosen}
+  counted: {from: counted, topic: counted, mode: update}
+  seen: {from: seen, topic: seen}
+"""
+SEEING = """
+from pyspark.sql import functions as F
+
+
+def names(frame):
+    return frame.select(F.lit(" ".join(frame.columns)).alias("shown"))
+"""
+
+
+def test_internal_columns_are_not_seen(spark: SparkSession, tmp_path: Path) -> None:
+    """By a star in SQL, in an aggregate and in an expression of a sink, and by functions."""
+    (tmp_path / "seeing.py").write_text(SEEING)
+    stage = staged(spark, tmp_path, SHOWN, "batch")
+    stage.run_once()
+    whole = {"id", "k", "n", "at", *RECORD_NAMES} - {"_key"}  # which is null
+    assert {name: json.loads(stage.records(name)[0]["shown"]).keys() for name in ("plain", "chosen", "counted")} == {
+        "plain": whole,
+        "chosen": whole,
+        "counted": {"id", "k", "shown"},
+    }
+    assert {each["shown"] for each in stage.records("seen")} == {"id k shown"}

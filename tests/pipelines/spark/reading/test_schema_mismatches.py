@@ -56,7 +56,7 @@ def test_a_reason_names_the_field_and_what_was_found(spark: SparkSession) -> Non
     rows = [(None, text.encode(), "rigs", 0, offset, None, 0, None) for offset, text in enumerate(REASONS)]
     raw = spark.createDataFrame(rows, RECORD_DDL)
     rejects = decoded(raw, SOURCE).where(F.col(REJECTED).isNotNull())
-    found = rejects.select(F.col("__origin.value").cast("string"), REJECTED).collect()
+    found = rejects.select(F.col("value").cast("string"), REJECTED).collect()
     expected = {text: f"does not fit the schema: {reason}" for text, reason in REASONS.items() if reason is not None}
     assert dict(map(tuple, found)) == expected
 

@@ -8,19 +8,22 @@ import sqlite3
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import AnalysisException
 
+from odradek.pipelines.definition.model import ConsoleTarget, Pipeline
 from odradek.pipelines.definition.places import Problems
-from odradek.pipelines.planning.plan import OutputMode
+from odradek.pipelines.planning.plan import End, OutputMode
 from odradek.pipelines.planning.rules import checked_plan
 from odradek.pipelines.spark.computing.batch_rows import write_program
 from odradek.pipelines.spark.computing.fan_out import FanOut
+from odradek.pipelines.spark.computing.keyed_rows import SHUFFLE_PARTITIONS
 from odradek.pipelines.spark.computing.row_program import row_program
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL
-from odradek.pipelines.spark.writing.batches import rows_of
+from odradek.pipelines.spark.writing.batches import rows_of, write_rows
 from odradek.pipelines.spark.writing.lakehouse import upsert_merge
 from odradek.pipelines.spark.writing.latest_rows import latest
 from odradek.pipelines.spark.writing.outputs import outputs_of, write_outputs
@@ -28,6 +31,7 @@ from odradek.pipelines.spark.writing.stored_values import as_stored
 from odradek.pipelines.spark.writing.table_changes import TableChange
 from odradek.pipelines.spark.writing.warehouse import BatchNumber, warehouse
 from tests.pipelines.definition.definitions import define
+from tests.pipelines.spark.computing.streams import stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -242,6 +246,26 @@ def test_the_greatest_value_of_any_type_is_kept(
     last, schema = as_stored(spark.sql(f"select 2 as k, cast({values[-1]} as {kind}) as v"), ["k", "v"], "sqlite")
     warehouse(url).write(None, [TableChange("t", schema, rows_of(last), ("k",))])
     assert stored(tmp_path, "select v from t where k = 2") == [kept]
+
+
+def test_the_console_reads_all_rows_of_a_batch(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Spark fails a batch whose state is not read in all partitions."""
+    session = spark.newSession()
+    session.conf.set(SHUFFLE_PARTITIONS, "3")
+    rows = [{"id": number, "at": "2026-01-01T12:00:00Z"} for number in range(60)]
+    counts = stream_of(session, tmp_path / "rows", [rows], "id BIGINT, at TIMESTAMP", "at").groupBy("id").count()
+
+    def write(batch: DataFrame, number: int) -> None:
+        tables: Any = SimpleNamespace(of_end=lambda _end: batch)
+        write_rows(Pipeline("p"), End("screen", "counts", ConsoleTarget()), tables, number)
+
+    query = counts.writeStream.foreachBatch(write).outputMode("update").trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    shown = capsys.readouterr().out
+    assert "-- screen, batch 0" in shown
+    assert "only showing top 20 rows" in shown
 
 
 def test_the_merge_of_a_lakehouse_is_a_statement_of_spark(spark: SparkSession) -> None:
