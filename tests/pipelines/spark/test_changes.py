@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.continuing import CheckpointRefused, continuing
-from odradek.pipelines.spark.rebuilding import Rebuilding, RebuildRefused, rebuild_views
+from odradek.pipelines.spark.rebuilding import Rebuilding
 from odradek.pipelines.spark.writing.table_swaps import changing
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
@@ -131,15 +131,3 @@ def test_a_tombstone_deletes_the_row_of_its_key(stage: Stage) -> None:
     stage.run(stage.pipeline(TOMBSTONES))
     assert query(stage, "select id, name, at from names", "p.db") == [("b", "y", 2)]
     assert query(stage, "select name, _key, _offset from raw", "p.db") == [("y", b"b", 2)]
-
-
-def test_changes_behind_state_are_not_rebuilt(stage: Stage) -> None:
-    pipeline = stage.pipeline(
-        """
-        sources: {rows: {topic: "@in", schema: "id BIGINT, v BIGINT"}}
-        steps: {once: {from: rows, deduplicate: {key: [id]}}}
-        views: {kept: {from: once, changes: {key: [id], sequence: v}}}
-        """
-    )
-    with pytest.raises(RebuildRefused, match="view kept: its changes derive from state"):
-        rebuild_views(pipeline, pipeline.views, lambda _text: None, lambda _end, _rows: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,12 +14,10 @@ from odradek.cli.pipeline.reset import parse_range
 from odradek.conventions.failures import Failure
 from odradek.pipelines.definition.model import Start, TableTarget, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
-from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken, continuing, exclusive_access
 from odradek.pipelines.spark.engines.batch import run_batch
-from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.rebuilding import (
     Rebuilding,
     RebuildRefused,
@@ -27,17 +26,16 @@ from odradek.pipelines.spark.rebuilding import (
     rebuild_views,
     refuse_lossy,
 )
-from odradek.pipelines.spark.sessions.failures import healing_of
 from odradek.pipelines.spark.writing.table_swaps import changing
 from odradek.pipelines.spark.writing.topics import prepare_topics
+from tests.pipelines.definition.definitions import sound
 from tests.pipelines.spark.stage import PATIENCE_S, await_partitions, renamed
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.planning.plan import Plan
     from odradek.pipelines.spark.computing.counts import BatchReport
     from tests.pipelines.spark.stage import Stage
-
-pytestmark = pytest.mark.spark
 
 DEFINITION = """
     warehouse: sqlite:///w.db
@@ -45,7 +43,7 @@ DEFINITION = """
     steps: {good: {sql: "select id, v from rows", expect: {whole: {check: v >= 0, otherwise: drop}}}}
     sinks: {out: {from: good, topic: "@out"}}
     views:
-      last: {from: good, key: [id], order_by: v}
+      last: {from: good, key: [id], order_by: v, url: "sqlite:///other.db"}
       totals: {from: good, by: [id], aggregate: {events: count(*), total: sum(v)}}
 """
 
@@ -65,83 +63,111 @@ def rows(stage: Stage, table: str, file: str = "w.db") -> list[tuple[Any, ...]]:
         return sorted(tuple(row) for row in connection.execute(sa.text(f"SELECT * FROM {table}")))
 
 
-def rebuild(stage: Stage, pipeline: Pipeline, *names: str) -> None:
-    """Rebuilds tables and views, by default all."""
+def rebuild(stage: Stage, pipeline: Pipeline, *names: str) -> dict[str, int]:
+    """Rebuilds tables and views, by default all; returns their numbers of rows."""
     plan = plan_again(pipeline)
     rebuilding = Rebuilding(stage.spark, plan, prepare_topics(pipeline), quiet)
-    for end in plan.ends:
-        if isinstance(end.target, TableTarget) and (not names or end.name in names):
-            rebuilding.rebuild(end)
+    tables = [each for each in plan.ends if isinstance(each.target, TableTarget)]
+    return {each.name: rebuilding.rebuild(each) for each in tables if not names or each.name in names}
 
 
-def refuse(pipeline: Pipeline, name: str) -> None:
-    """Raises what a rebuild of a table or view is refused with."""
-    plan = plan_again(pipeline)
-    refuse_lossy(plan, end_of(plan, name, is_view=name in {each.name for each in pipeline.views}))
+def planned(text: str) -> Plan:
+    return plan_again(sound(f"pipeline: p\n{textwrap.dedent(text)}"))
 
 
-TABLES = """
-    warehouse: sqlite:///w.db
-    sources: {rows: {topic: "@in", schema: "id BIGINT, v BIGINT"}}
-    steps: {totals: {from: rows, by: [id], aggregate: {total: sum(v)}}}
-    sinks:
-      last: {from: rows, table: last_rows, key: [id], order_by: v}
-      all: {from: rows, table: all_rows, url: "sqlite:///other.db"}
-      totals: {from: totals, table: totals, key: [id]}
-    views: {kept: {from: rows, key: [id], order_by: v, url: "sqlite:///other.db"}}
-"""
+def refuse(plan: Plan) -> None:
+    """Raises what a rebuild of the table or view `one` is refused with."""
+    (end,) = [each for each in plan.ends if each.name == "one"]
+    refuse_lossy(plan, end)
 
 
-@pytest.mark.soak
-def test_tables_and_views_of_any_database_are_rebuilt(stage: Stage) -> None:
+@pytest.mark.spark
+def test_views_are_rebuilt_and_the_stream_goes_on(stage: Stage) -> None:
     stage.create("in")
-    stage.produce("in", [{"id": 1, "v": 1}, {"id": 2, "v": 2}, {"id": 1, "v": 3}, {"id": 2, "v": 1}])
-    pipeline = stage.pipeline(TABLES)
+    stage.produce("in", [{"id": 1, "v": 1}, {"id": 2, "v": 2}, {"id": 1, "v": 3}, {"id": 2, "v": -1}])
+    pipeline = stage.pipeline(DEFINITION)
     run(stage, pipeline)
-    expected = {
-        "last_rows": [(1, 3), (2, 2)],
-        "all_rows": [(1, 1), (1, 3), (2, 1), (2, 2)],
-        "totals": [(1, 4), (2, 3)],
-        "kept": [(1, 3), (2, 2)],
-    }
-    databases = {"last_rows": "w.db", "all_rows": "other.db", "totals": "w.db", "kept": "other.db"}
-    assert {name: rows(stage, name, databases[name]) for name in expected} == expected
-    for name, file in databases.items():
-        with changing(f"sqlite:///{stage.folder / file}") as connection:
-            connection.execute(sa.text(f"DELETE FROM {name} WHERE id = 2"))
-    rebuild(stage, pipeline)
-    assert {name: rows(stage, name, databases[name]) for name in expected} == expected
-    stage.produce("in", [{"id": 2, "v": 0}, {"id": 1, "v": 5}])
+    stage.produce("in", [{"id": 3, "v": 7}], partition=1)  # not read by the stream, so not in a view of latest rows
+    with changing(f"sqlite:///{stage.folder / 'other.db'}") as connection:
+        connection.execute(sa.text("UPDATE last SET v = 99"))
+    with changing(f"sqlite:///{stage.folder / 'w.db'}") as connection:
+        connection.execute(sa.text("DROP TABLE totals"))
+    assert rebuild(stage, pipeline) == {"last": 2, "totals": 3}
+    assert rows(stage, "last", "other.db") == [(1, 3), (2, 2)]
+    assert rows(stage, "totals") == [(1, 2, 4), (2, 1, 2), (3, 1, 7)]
+    stage.produce("in", [{"id": 1, "v": 4}])
     run(stage, pipeline)
-    assert rows(stage, "last_rows") == rows(stage, "kept", "other.db") == [(1, 5), (2, 2)]
-    assert rows(stage, "totals") == [(1, 9), (2, 3)]
-    assert len(rows(stage, "all_rows", "other.db")) == 6
+    assert rows(stage, "last", "other.db") == [(1, 4), (2, 2), (3, 7)]
+    assert rows(stage, "totals") == [(1, 3, 8), (2, 1, 2), (3, 1, 7)]  # the state continued, nothing was counted twice
+    assert len(stage.read("out")) == 5
 
 
-def test_a_table_of_two_sinks_is_not_rebuilt_from_one(stage: Stage) -> None:
-    shared = stage.pipeline("""
-        sources: {rows: {topic: "@in", schema: "id BIGINT"}, others: {topic: "@more", schema: "id BIGINT"}}
+@pytest.mark.spark
+def test_a_changed_view_is_refused_until_it_is_rebuilt(stage: Stage) -> None:
+    """Other changes, of an expectation and by a further sink, are of no view."""
+    stage.create("in")
+    stage.produce("in", [{"id": 1, "v": 1}])
+    run(stage, stage.pipeline(DEFINITION))
+    text = DEFINITION.replace("v >= 0", "v > 0").replace("sinks: {", 'sinks: {more: {from: good, topic: "@more"}, ')
+    changed = stage.pipeline(text.replace("total: sum(v)", "most: max(v)"))
+    with pytest.raises(CheckpointRefused, match=r"flow view-totals: view totals: by id: .*sum.* → .*max"):
+        run(stage, changed)
+    rebuild(stage, changed, "totals")
+    stage.produce("in", [{"id": 1, "v": 0}, {"id": 1, "v": 5}])
+    run(stage, changed)
+    assert rows(stage, "totals") == [(1, 2, 5)]
+    assert [each.json["v"] for each in stage.read("more")] == [5]
+
+
+REFUSED = {
+    "sink 'one': 'other' writes the same table": """
+        sources: {rows: {topic: a, schema: "id BIGINT"}, others: {topic: b, schema: "id BIGINT"}}
         sinks: {one: {from: rows, table: t}, other: {from: others, table: T}}
-    """)
-    with pytest.raises(RebuildRefused, match="sink 'one': 'other' writes the same table"):
-        refuse(shared, "one")
+    """,
+    "step 'watched' keeps state with timers, which do not fire": """
+        sources: {rows: {topic: a, schema: "id BIGINT, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}}
+        steps:
+          watched:
+            from: rows
+            state: {key: [id], processor: "textwrap:TextWrapper", timeout: 1 minute}
+            schema: id BIGINT
+        sinks: {one: {from: watched, table: t}}
+    """,
+    "view 'one': its changes derive from state": """
+        sources: {rows: {topic: a, schema: "id BIGINT, v BIGINT"}}
+        steps: {once: {from: rows, deduplicate: {key: [id]}}}
+        views: {one: {from: once, changes: {key: [id], sequence: v}}}
+    """,
+    "sink 'one': its rows derive from state and are appended": """
+        sources: {rows: {topic: a, schema: "id BIGINT, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}}
+        steps: {n: {from: rows, window: {column: at, size: 1 minute}, aggregate: {n: count(*)}}}
+        sinks: {one: {from: n, table: n}}
+    """,
+}
 
 
-def test_a_table_whose_new_name_postgresql_would_cut_is_not_rebuilt(stage: Stage) -> None:
+@pytest.mark.parametrize(("reason", "text"), REFUSED.items())
+def test_a_table_that_a_batch_would_not_compute_is_not_rebuilt(reason: str, text: str) -> None:
+    with pytest.raises(RebuildRefused, match=reason):
+        refuse(planned(text))
+
+
+def test_a_table_whose_new_name_postgresql_would_cut_is_not_rebuilt() -> None:
     """The cut name is not found afterwards, so that the old table would be emptied."""
     long, most = (
-        stage.pipeline(f"""
+        planned(f"""
         warehouse: postgresql://h/d
-        sources: {{rows: {{topic: "@in", schema: "id BIGINT"}}}}
+        sources: {{rows: {{topic: a, schema: "id BIGINT"}}}}
         sinks: {{one: {{from: rows, table: {"t" * length}}}}}
-    """)
+        """)
         for length in (55, 54)
     )
-    refuse(most, "one")
+    refuse(most)
     with pytest.raises(RebuildRefused, match="of whose name PostgreSQL has 63 bytes only"):
-        refuse(long, "one")
+        refuse(long)
 
 
+@pytest.mark.spark
 def test_a_rebuild_reads_the_records_that_the_stream_has_read(stage: Stage) -> None:
     """Neither those before a stream with start: latest, nor those of a partition that it will read later."""
     stage.create("in", partitions=1)
@@ -178,6 +204,7 @@ WITH_STATIC_TOPICS = """
 """
 
 
+@pytest.mark.spark
 def test_a_rebuild_and_a_backfill_read_the_whole_of_a_static_topic(stage: Stage) -> None:
     for name in ("in", "names", "kinds"):
         stage.create(name)
@@ -198,54 +225,7 @@ def test_a_rebuild_and_a_backfill_read_the_whole_of_a_static_topic(stage: Stage)
         parse_range([f"{stage.topic('names')}:0:1"], [], pipeline)
 
 
-BEHIND_TIMERS = """
-    warehouse: sqlite:///w.db
-    sources: {rows: {topic: "@in", schema: "pump BIGINT, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}}
-    steps:
-      watched:
-        from: rows
-        state: {key: [pump], processor: "own:Watch", timeout: 1 minute}
-        schema: "pump BIGINT, at TIMESTAMP, status STRING"
-    sinks: {t: {from: watched, table: t, key: [pump], order_by: at}}
-    views: {last: {from: watched, key: [pump], order_by: at}}
-"""
-
-
-def test_a_view_behind_timers_is_not_rebuilt(stage: Stage) -> None:
-    (stage.folder / "own.py").write_text("class Watch:\n    pass\n")
-    pipeline = stage.pipeline(BEHIND_TIMERS)
-    for name in ("t", "last"):
-        with pytest.raises(RebuildRefused, match="step 'watched' keeps state with timers, which do not fire"):
-            refuse(pipeline, name)
-
-
-@pytest.mark.soak
-def test_a_changed_view_is_refused_until_it_is_rebuilt(stage: Stage) -> None:
-    stage.create("in")
-    stage.produce("in", [{"id": 1, "v": 1}, {"id": 1, "v": 3}])
-    run(stage, stage.pipeline(DEFINITION))
-    changed = stage.pipeline(DEFINITION.replace("total: sum(v)", "most: max(v)"))
-    with pytest.raises(CheckpointRefused, match=r"flow view-totals: view totals: by id: .*sum.* → .*max"):
-        run(stage, changed)
-    rebuild(stage, changed, "totals")
-    stage.produce("in", [{"id": 1, "v": 2}])
-    run(stage, changed)
-    assert rows(stage, "totals") == [(1, 3, 3)]
-
-
-@pytest.mark.soak
-def test_what_a_checkpoint_carries_goes_on(stage: Stage) -> None:
-    stage.create("in")
-    stage.produce("in", [{"id": 1, "v": 1}])
-    run(stage, stage.pipeline(DEFINITION))
-    more = DEFINITION.replace("select id, v from rows", "select id, v + 1 as v from rows")
-    pipeline = stage.pipeline(more.replace("sinks: {", 'sinks: {more: {from: good, topic: "@more"}, '))
-    stage.produce("in", [{"id": 2, "v": 2}])
-    run(stage, pipeline)
-    assert [each.json["v"] for each in stage.read("out")] == [1, 3]
-    assert [each.json["v"] for each in stage.read("more")] == [3]
-
-
+@pytest.mark.spark
 def test_a_run_begins_where_a_reset_has_said(stage: Stage) -> None:
     stage.create("in")
     stage.produce("in", [{"id": number, "v": 0} for number in range(5)])
@@ -263,6 +243,7 @@ def test_a_run_begins_where_a_reset_has_said(stage: Stage) -> None:
     assert len(stage.read("out")) == 7
 
 
+@pytest.mark.spark
 def test_a_checkpoint_has_one_at_a_time(stage: Stage) -> None:
     stage.create("in")
     pipeline = stage.pipeline(DEFINITION)
@@ -272,6 +253,7 @@ def test_a_checkpoint_has_one_at_a_time(stage: Stage) -> None:
             run(stage, pipeline)
 
 
+@pytest.mark.spark
 def test_a_backfill_reads_the_offsets_that_are_named_and_no_others(stage: Stage) -> None:
     stage.create("in")
     for partition in (0, 1):
@@ -283,36 +265,24 @@ def test_a_backfill_reads_the_offsets_that_are_named_and_no_others(stage: Stage)
     assert [(each.json["id"], each.json["v"]) for each in stage.read("out")] == [(1, 0), (2, 0), (3, 0)]
 
 
-@pytest.mark.soak
-def test_what_a_query_fails_of_is_reported(stage: Stage) -> None:
-    """PySpark's exception of an ended query has no message, only a text."""
-    stage.create("in")
-    stage.produce("in", [{"id": 1, "v": -1}])
-    text = DEFINITION.split("views:", maxsplit=1)[0].replace("drop", "fail")
-    with pytest.raises(PipelineFailed, match="which stops the pipeline") as failed:
-        run(stage, stage.pipeline(text))
-    assert healing_of(failed.value) is Healing.NEVER
-
-
-def test_checkpoints_that_cannot_be_looked_into_are_not_rebuilt_beside(stage: Stage) -> None:
-    pipeline = renamed(stage.pipeline(DEFINITION), checkpoints="s3a://bucket/p")
+def test_checkpoints_that_cannot_be_looked_into_are_not_rebuilt_beside() -> None:
+    pipeline = renamed(planned(DEFINITION.replace("@", "")).pipeline, checkpoints="s3a://bucket/p")
     with pytest.raises(RebuildRefused, match="the checkpoints of p are in s3a://bucket/p"):
         rebuild_views(pipeline, pipeline.views, quiet, lambda _view, _rows: None)
 
 
-def test_a_rebuild_reads_only_what_leads_to_its_view(stage: Stage) -> None:
-    pipeline = stage.pipeline("""
+def test_a_rebuild_reads_only_what_leads_to_its_view() -> None:
+    plan = planned("""
         sources:
-          rows: {topic: "@in", schema: "id BIGINT, v BIGINT", start: latest}
-          others: {topic: "@others", schema: "id BIGINT"}
+          rows: {topic: in, schema: "id BIGINT, v BIGINT", start: latest}
+          others: {topic: others, schema: "id BIGINT"}
           names: {files: {path: names.csv, format: csv}, schema: "id BIGINT, name STRING"}
         steps:
           named: {sql: "select rows.id, v, name from rows join names on rows.id = names.id"}
           apart: {sql: "select * from others"}
-        sinks: {out: {from: apart, topic: "@out"}}
+        sinks: {out: {from: apart, topic: out}}
         views: {last: {from: named, key: [id], order_by: v}}
     """)
-    plan = plan_again(pipeline)
     alone = pipeline_for(end_of(plan, "last", is_view=True), plan)
     assert [each.name for each in alone.sources] == ["rows", "names"]
     assert [each.name for each in alone.steps] == ["named"]
