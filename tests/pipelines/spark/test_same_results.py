@@ -1,4 +1,4 @@
-"""One pipeline with every kind of step has the same results on both brokers, with both connectors and both engines.
+"""One pipeline with every kind of step has the same results on both brokers, with both engines.
 
 What it must give is computed here in plain Python. Compared are contents: topics without ids and places, dead letters,
 tables, views and files.

@@ -1,4 +1,4 @@
-"""Steps, tables, views and files on a real broker: windows, joins, deduplication, keyed state, Avro, Python."""
+"""Steps, tables and views on a real broker: windows, keyed state with timers, Avro."""
 
 from __future__ import annotations
 
@@ -79,7 +79,14 @@ ROWS = [
 ]
 
 
-def check_tables(stage: Stage) -> None:
+def test_windows_and_views_are_kept_as_tables(stage: Stage) -> None:
+    stage.create("in", 1)
+    pipeline = stage.pipeline(SOURCE + AGGREGATES)
+    stage.produce("in", ROWS[:3])
+    stage.run(pipeline)
+    assert stage.read("finished") == []
+    stage.produce("in", ROWS[3:])
+    stage.run(pipeline)
     minutes = table(stage, "select pump, window_start, events from minutes order by 1, 2")
     assert [(pump, start[11:16], events) for pump, start, events in minutes] == [
         (1, "12:00", 3),
@@ -93,53 +100,7 @@ def check_tables(stage: Stage) -> None:
         (2, 1, 30.0),
         (3, 1, 1.0),
     ]
-
-
-def test_windows_and_views_are_kept_as_tables(stage: Stage) -> None:
-    stage.create("in", 1)
-    pipeline = stage.pipeline(SOURCE + AGGREGATES)
-    stage.produce("in", ROWS[:3])
-    stage.run(pipeline)
-    assert stage.read("finished") == []
-    stage.produce("in", ROWS[3:])
-    stage.run(pipeline)
-    check_tables(stage)
     assert [(record.key, record.json["events"]) for record in stage.read("finished")] == [("1", 3)]
-
-
-def test_a_batch_fills_the_same_tables(stage: Stage) -> None:
-    stage.create("in", 1)
-    stage.produce("in", ROWS)
-    stage.run_once(stage.pipeline(SOURCE + AGGREGATES))
-    check_tables(stage)
-
-
-@pytest.mark.soak
-def test_duplicates_are_left_out_and_tables_joined(stage: Stage) -> None:
-    stage.create("in", 1)
-    (stage.folder / "pumps.csv").write_text("pump,name\n1,Ada\n")
-    (stage.folder / "own_steps.py").write_text(
-        "def louder(frame):\n    return frame.selectExpr('id', 'upper(name) as name')\n"
-    )
-    stage.produce("in", [reading(1, 1, 0, 1), reading(1, 1, 1, 1), reading(2, 2, 2, 2)])
-    stage.run(
-        stage.pipeline(
-            SOURCE
-            + """
-  pumps: {files: {path: pumps.csv, format: csv}, schema: "pump BIGINT, name STRING"}
-steps:
-  unique: {from: readings, deduplicate: {key: [id], within: 10 seconds}}
-  named: {from: unique, join: {table: pumps, on: pump, how: left}}
-  loud: {from: [named], python: "own_steps:louder", schema: "id BIGINT, name STRING"}
-sinks:
-  out: {from: loud, topic: "@out"}
-  archive: {from: named, files: {path: archive, format: json}}
-"""
-        )
-    )
-    assert [record.json for record in stage.read("out")] == [{"id": 1, "name": "ADA"}, {"id": 2, "name": None}]
-    lines = [line for file in (stage.folder / "archive").glob("*.json") for line in file.read_text().splitlines()]
-    assert sorted(json.loads(line)["id"] for line in lines) == [1, 2]
 
 
 def test_avro_is_decoded(stage: Stage) -> None:
