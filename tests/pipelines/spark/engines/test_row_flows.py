@@ -71,13 +71,3 @@ sinks:
     written = sum((Counter(each.written) for each in reports), Counter())
     assert written == {"out": 4, "every": 4, "latest": 3, "files": 4}
     stage.close()
-
-
-def test_a_retry_continues_where_the_last_run_ended(spark: SparkSession, tmp_path: Path) -> None:
-    stage = FolderStage(spark, tmp_path, SOURCES + "sinks: {known: {from: known, table: known}}")
-    stage.feed(readings=BATCHES[0])
-    assert len(stage.run()) == 1
-    stage.feed(readings=BATCHES[1])
-    assert [each.number for each in stage.run()] == [1]
-    assert [row[0] for row in stage.rows("known")] == [1, 4]
-    stage.close()
