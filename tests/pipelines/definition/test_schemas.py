@@ -295,7 +295,7 @@ def test_writers_have_schemas_by_id(tmp_path: Path) -> None:
     schema = load_yaml(str(tmp_path / "p.yml"), {}).require().sources[0].format.schema
     assert schema is not None
     assert schema.writers is not None
-    assert json.loads(schema.writers.schema_of(3)) == WRITERS[3]
+    assert json.loads(schema.writers[3]) == WRITERS[3]
     assert with_writers(tmp_path, "writer_schema: v1.avsc") == []
     schema = load_yaml(str(tmp_path / "p.yml"), {}).require().sources[0].format.schema
     assert schema is not None

@@ -11,7 +11,7 @@ import pytest
 from odradek.pipelines.definition.model import Pipeline, Start
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoints import Checkpoints
-from odradek.pipelines.operating.fingerprints import Fingerprint, Fingerprints
+from odradek.pipelines.operating.fingerprints import Fingerprints
 from odradek.pipelines.operating.locks import Taken, held
 from odradek.pipelines.operating.small_files import LocalFiles
 
@@ -131,10 +131,10 @@ def test_what_cannot_be_removed_is_reported_and_is_no_checkpoint(
 def test_notes_about_a_shared_folder_are_kept_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     pipeline = Pipeline("p", checkpoints="hdfs://host/checkpoints")
-    found = Fingerprints("standard", {"rigs": Fingerprint({"source rigs": "topics rigs"})}, {"sink a": "rigs"})
+    found = Fingerprints("standard", {"rigs": {"source rigs": "topics rigs"}}, {"sink a": "rigs"})
     kept = Checkpoints(pipeline, LocalFiles(tmp_path / "shared"))
     assert kept.recorded() is None
-    kept.store_definition(found)
+    kept.store_definition(found.as_object())
     assert kept.recorded() == found.as_object()
     assert kept.begun() == set()
     (tmp_path / "shared" / "rigs" / "offsets").mkdir(parents=True)

@@ -64,8 +64,8 @@ def test_a_source_with_brokers_of_its_own_is_of_their_cluster(tmp_path: Path, se
     assert cluster.id != other.id
     pipeline = define(tmp_path, servers)
     found = fingerprints(plan_again(pipeline), {}, clusters_of(pipeline, cluster))
-    assert found.flows["near"].facts == {"source near": f"topics near of cluster {cluster.id}"}
-    assert found.flows["far"].facts == {"source far": f"topics far of cluster {other.id}"}
+    assert found.flows["near"] == {"source near": f"topics near of cluster {cluster.id}"}
+    assert found.flows["far"] == {"source far": f"topics far of cluster {other.id}"}
 
 
 def test_the_checkpoint_of_another_pipeline_is_refused(tmp_path: Path, servers: tuple[str, str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from odradek.pipelines.definition.avro_types import DeclaredSchemas, avro_columns
+from odradek.pipelines.definition.avro_types import avro_columns
 from odradek.pipelines.definition.model import RecordFormat, RecordSchema, Source, TopicOrigin
 from odradek.pipelines.definition.places import NOWHERE, Problems
 from odradek.pipelines.definition.vocabulary import Encoding
@@ -16,7 +16,7 @@ from odradek.pipelines.trial.model import PlacedValue
 def test_avro_is_written_with_the_schema_of_the_highest_id() -> None:
     text = json.dumps({"type": "record", "name": "r", "fields": [{"name": "a", "type": "long"}]})
     old = json.dumps({"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]})
-    schema = RecordSchema(avro_columns(json.loads(text)), text, writers=DeclaredSchemas({2: old, 1: text}))
+    schema = RecordSchema(avro_columns(json.loads(text)), text, writers={2: old, 1: text})
     origin = TopicOrigin(("t",))
     source = Source("s", origin, RecordFormat(Encoding.AVRO, schema))
     problems = Problems()

@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Decimal, Map, Primitive, Struct
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 HEADER_BYTES = 5
 MAGIC = b"\0"
@@ -26,10 +23,6 @@ LOGICAL = {
 
 class AvroSchemaError(Exception):
     """The schema is invalid, or does not describe a record; the message says why."""
-
-
-class UnknownSchema(LookupError):
-    """There is no schema of this id; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,25 +222,3 @@ def wire_schema(kind: AvroType) -> Any:
 def inner(kind: AvroType) -> AvroType:
     assert kind.inner is not None
     return kind.inner
-
-
-class WriterSchemas(Protocol):
-    """Where the schemas of ids come from. Sent to Spark's workers, which cache the schemas."""
-
-    def schema_of(self, schema_id: int) -> str:
-        """The schema as JSON, or `UnknownSchema`."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class DeclaredSchemas:
-    """Schemas that the definition declares."""
-
-    schemas: Mapping[int, str] = field(default_factory=dict)
-
-    def schema_of(self, schema_id: int) -> str:
-        found = self.schemas.get(schema_id)
-        if found is None:
-            known = ", ".join(map(str, sorted(self.schemas)))
-            raise UnknownSchema(f"{schema_id}, not among {known}; add its schema to writer_schemas of the source")
-        return found

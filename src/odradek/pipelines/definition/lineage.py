@@ -5,7 +5,6 @@ It is drawn as text, a tree from each source to its sinks in 80 columns, or as a
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -42,32 +41,20 @@ def nodes_of(pipeline: model.Pipeline, read: Mapping[str, tuple[str, ...]]) -> l
     """The nodes of a pipeline; `read` has the sources and steps in topological order, with what each reads."""
     sources = {each.name: each for each in pipeline.sources}
     steps = {each.name: each for each in pipeline.steps}
-    folded = {name.lower(): table_id(name, sources) for name in read}
-    nodes = []
+    ids = {name.lower(): f"source/{name}" if name in sources else f"step/{name}" for name in read}
+    found: list[tuple[str, Kind, str, str, tuple[str, ...]]] = []
     for name, tables in read.items():
-        inputs = tuple(table_id(each, sources) for each in tables)
-        if name in sources:
-            nodes.append(LineageNode(table_id(name, sources), Kind.SOURCE, name, source_detail(sources[name]), ()))
-        else:
-            nodes.append(LineageNode(table_id(name, sources), Kind.STEP, name, step_detail(steps[name]), inputs))
-    for view in pipeline.views:
-        before = folded.get(view.input.lower())
-        nodes.append(LineageNode(f"view/{view.name}", Kind.VIEW, view.name, view_detail(view), as_inputs(before)))
-    for sink in pipeline.sinks:
-        before = folded.get(sink.input.lower())
-        nodes.append(LineageNode(f"sink/{sink.name}", Kind.SINK, sink.name, sink_detail(sink), as_inputs(before)))
-    levels: dict[str, int] = {}
-    for each in nodes:
-        levels[each.id] = max((levels[before] + 1 for before in each.inputs), default=0)
-    return [replace(each, detail=pipeline.without_secrets(each.detail), level=levels[each.id]) for each in nodes]
-
-
-def table_id(name: str, sources: dict[str, model.Source]) -> str:
-    return f"source/{name}" if name in sources else f"step/{name}"
-
-
-def as_inputs(before: str | None) -> tuple[str, ...]:
-    return () if before is None else (before,)
+        kind = Kind.SOURCE if name in sources else Kind.STEP
+        detail = source_detail(sources[name]) if name in sources else step_detail(steps[name])
+        found.append((ids[name.lower()], kind, name, detail, () if name in sources else tables))
+    found += [(f"view/{each.name}", Kind.VIEW, each.name, view_detail(each), (each.input,)) for each in pipeline.views]
+    found += [(f"sink/{each.name}", Kind.SINK, each.name, sink_detail(each), (each.input,)) for each in pipeline.sinks]
+    nodes: dict[str, LineageNode] = {}
+    for key, kind, name, detail, tables in found:
+        inputs = tuple(ids[each.lower()] for each in tables if each.lower() in ids)
+        level = max((nodes[each].level + 1 for each in inputs), default=0)
+        nodes[key] = LineageNode(key, kind, name, pipeline.without_secrets(detail), inputs, level)
+    return list(nodes.values())
 
 
 def words(names: tuple[str, ...]) -> str:
@@ -95,20 +82,22 @@ def step_detail(step: model.Step) -> str:
 
 def operation_detail(step: model.Step) -> str:
     operation = step.operation
-    if isinstance(operation, operations.Aggregation):
-        by = f" by {words(operation.by)}" if operation.by else ""
-        return f"aggregate{by}" + ("" if operation.window is None else f", {window_detail(operation.window)}")
-    if isinstance(operation, operations.Deduplication):
-        within = f" within {operation.within}" if operation.within is not None else ""
-        return f"first of {words(operation.key)}{within}"
-    if isinstance(operation, operations.Join):
-        return f"{operation.how} join {operation.table} on {words(operation.on)}"
-    if isinstance(operation, operations.StreamJoin):
-        period = operation.within or Unbounded.FOREVER
-        return f"{operation.how} join {operation.stream} on {words(operation.on)} within {period}"
-    if isinstance(operation, operations.KeyedState):
-        return f"state of {words(operation.key)}: {operation.processor}"
-    return f"python {operation.function}" if isinstance(operation, operations.PythonFunction) else "sql"
+    match operation:
+        case operations.Aggregation(window=window):
+            by = f" by {words(operation.by)}" if operation.by else ""
+            return f"aggregate{by}" + ("" if window is None else f", {window_detail(window)}")
+        case operations.Deduplication(within=within):
+            return f"first of {words(operation.key)}" + ("" if within is None else f" within {within}")
+        case operations.Join():
+            return f"{operation.how} join {operation.table} on {words(operation.on)}"
+        case operations.StreamJoin():
+            period = operation.within or Unbounded.FOREVER
+            return f"{operation.how} join {operation.stream} on {words(operation.on)} within {period}"
+        case operations.KeyedState():
+            return f"state of {words(operation.key)}: {operation.processor}"
+        case operations.PythonFunction(function=function):
+            return f"python {function}"
+    return "sql"
 
 
 def window_detail(window: operations.Window) -> str:
@@ -119,13 +108,11 @@ def window_detail(window: operations.Window) -> str:
 
 def view_detail(view: model.View) -> str:
     content = view.content
-    if isinstance(content, model.LatestRows):
-        return f"latest by {words(content.key)}"
     if isinstance(content, model.Changes):
         return changes_detail(content)
-    return f"{words(tuple(each.name for each in content.aggregates))}" + (
-        f" by {words(content.by)}" if content.by else ""
-    )
+    if isinstance(content, model.LatestRows):
+        return f"latest by {words(content.key)}"
+    return words(tuple(each.name for each in content.aggregates)) + (f" by {words(content.by)}" if content.by else "")
 
 
 def changes_detail(changes: model.Changes) -> str:
@@ -133,18 +120,20 @@ def changes_detail(changes: model.Changes) -> str:
 
 
 def sink_detail(sink: model.Sink) -> str:
-    target = sink.target
-    if isinstance(target, model.TopicTarget):
-        return f"topic {target.topic}"
-    if isinstance(target, model.FilesTarget):
-        return f"{target.format} {target.path}"
-    if isinstance(target, model.TableTarget):
-        return f"table {target.table}" + ("" if target.changes is None else f", {changes_detail(target.changes)}")
-    if isinstance(target, model.LakehouseTarget):
-        return f"{target.format} {target.name}"
-    if isinstance(target, model.SparkTarget):
-        return f"spark {target.format}"
-    return "console" if isinstance(target, model.ConsoleTarget) else f"python {target.function}"
+    match sink.target:
+        case model.TopicTarget(topic=topic):
+            return f"topic {topic}"
+        case model.FilesTarget(format=kind, path=path):
+            return f"{kind} {path}"
+        case model.TableTarget(table=table, changes=changes):
+            return f"table {table}" + ("" if changes is None else f", {changes_detail(changes)}")
+        case model.LakehouseTarget(format=kind, name=name):
+            return f"{kind} {name}"
+        case model.SparkTarget(format=kind):
+            return f"spark {kind}"
+        case model.PythonTarget(function=function):
+            return f"python {function}"
+    return "console"
 
 
 def facts_of(pipeline: model.Pipeline) -> list[str]:

@@ -30,7 +30,6 @@ from odradek.pipelines.definition.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.avro_types import WriterSchemas
     from odradek.pipelines.definition.operations import NamedExpression, Operation, PythonReference
 
 Settings = Mapping[str, str]
@@ -45,7 +44,7 @@ class RecordSchema:
     columns: tuple[Column, ...]
     avro: str | None = None  # canonical JSON
     writer: str | None = None  # of records without a header, if it differs
-    writers: WriterSchemas | None = None  # by the id in the record's header; None: records have no header
+    writers: Mapping[int, str] | None = None  # by the id in the record's header; None: records have no header
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 
     @property

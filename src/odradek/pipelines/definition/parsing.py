@@ -11,7 +11,6 @@ import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.pipelines.definition import model, operations, vocabulary
-from odradek.pipelines.definition.avro_types import DeclaredSchemas
 from odradek.pipelines.definition.keys import PIPELINE, SETTINGS, TOPICS
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, describe, shortened
 from odradek.pipelines.definition.schemas import read_columns, read_schema, read_type, read_writer
@@ -213,7 +212,7 @@ def with_writers(found: Values, schema: model.RecordSchema) -> model.RecordSchem
         text = read_writer(node, schema, f"schema {key.text} {what}", problems)
         if text is not None:
             writers[int(key.text)] = text
-    return dataclasses.replace(schema, writers=DeclaredSchemas(writers))
+    return dataclasses.replace(schema, writers=writers)
 
 
 def sql_of(found: Values) -> operations.Sql | None:

@@ -13,24 +13,24 @@ LAKEHOUSE_HINT = "install pyspark==4.1.1, or name a library for this Spark: spar
 REALTIME_HINT = "install pyspark==4.3.0, or use engine: standard"
 
 
-def realtime_refusal() -> str | None:
-    """Why the installed PySpark cannot run the realtime engine; None if it can, or if PySpark is not installed."""
+def installed_version() -> str | None:
     try:
-        installed = version("pyspark")
+        return version("pyspark")
     except PackageNotFoundError:
         return None
-    major, minor, *_ = installed.split(".")
-    if (int(major), int(minor)) >= REALTIME_SINCE:
+
+
+def realtime_refusal() -> str | None:
+    """Why the installed PySpark cannot run the realtime engine; None if it can, or if PySpark is not installed."""
+    installed = installed_version()
+    if installed is None or tuple(map(int, installed.split(".")[:2])) >= REALTIME_SINCE:
         return None
     return f"the realtime engine needs PySpark 4.3, and {installed} is installed"
 
 
 def lakehouse_refusal(wanted: LakehouseFormat) -> str | None:
     """Why the installed PySpark has no library for this format; None if it has, or if PySpark is not installed."""
-    try:
-        installed = version("pyspark")
-    except PackageNotFoundError:
-        return None
-    if installed.startswith(f"{LAKEHOUSE_SPARK}."):
+    installed = installed_version()
+    if installed is None or installed.startswith(f"{LAKEHOUSE_SPARK}."):
         return None
     return f"{LAKEHOUSE_LIBRARIES[wanted]} exists for PySpark {LAKEHOUSE_SPARK}, and {installed} is installed"

@@ -11,7 +11,7 @@ import os
 import shutil
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.model import Start
@@ -72,12 +72,6 @@ class OffsetEntry:
     ambiguous: tuple[str, ...] = ()  # topics of which two sources have different offsets
 
 
-class Recorded(Protocol):
-    """Fingerprints that can be stored."""
-
-    def as_object(self) -> dict[str, Any]: ...
-
-
 class Checkpoints:
     """The files that a pipeline keeps between its runs; `files` are those of a folder that is not local."""
 
@@ -122,8 +116,8 @@ class Checkpoints:
         found = self.files.read(DEFINITION)
         return None if found is None else json.loads(found)
 
-    def store_definition(self, fingerprints: Recorded) -> None:
-        self.files.replace(DEFINITION, json.dumps(fingerprints.as_object(), indent=1))
+    def store_definition(self, fingerprints: dict[str, Any]) -> None:
+        self.files.replace(DEFINITION, json.dumps(fingerprints, indent=1))
 
     def starts(self) -> dict[str, Start]:
         """The starting points set by a reset for flows without a checkpoint."""

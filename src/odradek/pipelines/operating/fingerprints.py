@@ -8,12 +8,12 @@ with checkpoints. Those of another version are refused: `odradek pipeline reset`
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import asdict, field, replace
 from typing import TYPE_CHECKING, Any
 
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.model import FilesTarget, Source, TableTarget, TopicOrigin
-from odradek.pipelines.definition.operations import Aggregation, Deduplication, KeyedState, StreamJoin, Window
+from odradek.pipelines.definition.operations import Aggregation, Deduplication, KeyedState, StreamJoin
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.planning.plan import GroupSql, PairSql
 from odradek.pipelines.sql.text import tokens_of
@@ -21,6 +21,7 @@ from odradek.pipelines.sql.text import tokens_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from odradek.pipelines.definition.operations import Window
     from odradek.pipelines.planning.plan import End, Flow, Plan, Table
     from odradek.pipelines.sql.joins import Bound
 
@@ -35,34 +36,24 @@ STATE_SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fingerprint:
-    """The fingerprint of one flow. `types` are compared only where both sides know them."""
-
-    facts: dict[str, str] = field(default_factory=dict)
-    types: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """The fingerprints of a pipeline; `ends` maps each sink and view to its flow."""
+    """The fingerprints of a pipeline; `flows` has the facts of each, and `ends` maps each sink and view to its flow."""
 
     engine: str
-    flows: dict[str, Fingerprint] = field(default_factory=dict)
+    flows: dict[str, dict[str, str]] = field(default_factory=dict)
     ends: dict[str, str] = field(default_factory=dict)
     pipeline: str = ""
 
     def as_object(self) -> dict[str, Any]:
-        flows = {name: {"facts": each.facts, "types": each.types} for name, each in self.flows.items()}
-        return {
-            "version": VERSION, "pipeline": self.pipeline, "engine": self.engine, "flows": flows, "ends": self.ends
-        }  # fmt: skip
+        flows = {name: {"facts": facts} for name, facts in self.flows.items()}
+        return {"version": VERSION, **asdict(self), "flows": flows}
 
     @classmethod
     def of_object(cls, found: dict[str, Any]) -> Fingerprints | None:
         """The stored fingerprints; None if they are of another version."""
         if found.get("version") != VERSION:
             return None
-        flows = {name: Fingerprint(each["facts"], each["types"]) for name, each in found["flows"].items()}
+        flows = {name: each["facts"] for name, each in found["flows"].items()}
         return cls(found["engine"], flows, found["ends"], found["pipeline"])
 
 
@@ -94,15 +85,12 @@ def find_changes(before: Fingerprints, after: Fingerprints, begun: Collection[st
     return [*changes, *(Change(end, "fed by", f"flow {old}", f"flow {new}") for end, old, new in moved if old != new)]
 
 
-def _differences(before: Fingerprint, after: Fingerprint) -> Iterator[tuple[str, str, str]]:
-    for what in dict.fromkeys((*before.facts, *after.facts)):
-        old, new = before.facts.get(what, NOTHING), after.facts.get(what, NOTHING)
+def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    for what in dict.fromkeys((*before, *after)):
+        old, new = before.get(what, NOTHING), after.get(what, NOTHING)
         is_compared = what not in STATE_SETTINGS.values() or NOTHING not in {old, new}  # a default of Spark is unknown
         if old != new and is_compared:
             yield what, old, new
-    for what, old in before.types.items():
-        if after.types.get(what, old) != old:
-            yield what, old, after.types[what]
 
 
 def merge(before: Fingerprints | None, after: Fingerprints) -> Fingerprints:
@@ -117,7 +105,7 @@ def fingerprints(plan: Plan, defaults: Mapping[str, str], clusters: Mapping[str,
     pipeline = plan.pipeline
     if pipeline.engine is Engine.REALTIME:
         sources = dict(_source(plan, each, clusters) for each in plan.streams)
-        return Fingerprints(str(pipeline.engine), {REALTIME_FLOW: Fingerprint(sources)}, pipeline=pipeline.name)
+        return Fingerprints(str(pipeline.engine), {REALTIME_FLOW: sources}, pipeline=pipeline.name)
     settings = {
         noun: value for key, noun in STATE_SETTINGS.items() if (value := {**defaults, **pipeline.spark}.get(key))
     }
@@ -134,26 +122,18 @@ def _end_name(end: End) -> str:
     return f"{'view' if end.is_view else 'sink'} {end.name}"
 
 
-def _of_flow(plan: Plan, flow: Flow, settings: Mapping[str, str], clusters: Mapping[str, str]) -> Fingerprint:
+def _of_flow(plan: Plan, flow: Flow, settings: Mapping[str, str], clusters: Mapping[str, str]) -> dict[str, str]:
     facts: dict[str, str] = {}
-    types: dict[str, str] = {}
     state = plan.path(flow.root).state
     for table in map(plan.table, plan.upstream(flow.root)):
-        made = table.made_by
-        if isinstance(made, Source) and made.is_stream:
-            facts.update([_source(plan, made, clusters)])
+        if isinstance(table.made_by, Source) and table.made_by.is_stream:
+            facts.update([_source(plan, table.made_by, clusters)])
         if table.name in state:
-            what = f"{'view' if flow.name.startswith('view-') else 'step'} {table.owner.name}"
-            facts[what], name, keys = _state_of(plan, table)
-            columns = plan.table(name).columns
-            kinds = {key: None if columns is None else columns.type_of(key) for key in keys}
-            types |= {f"type of {key} in {what}": kind.ddl for key, kind in kinds.items() if kind is not None}
+            facts[f"{'view' if flow.name.startswith('view-') else 'step'} {table.owner.name}"] = _state_of(plan, table)
     for end in _ends_of(flow):
         facts |= _end_facts(end)
-    return Fingerprint(
-        {what: plan.pipeline.without_secrets(text) for what, text in {**facts, **(settings if state else {})}.items()},
-        types,
-    )
+    facts |= settings if state else {}
+    return {what: plan.pipeline.without_secrets(text) for what, text in facts.items()}
 
 
 def _source(plan: Plan, source: Source, clusters: Mapping[str, str]) -> tuple[str, str]:
@@ -178,33 +158,30 @@ def _end_facts(end: End) -> dict[str, str]:
     return {f"changes of {_end_name(end)}": text}
 
 
-def _state_of(plan: Plan, table: Table) -> tuple[str, str, tuple[str, ...]]:
-    """What determines the state of a table: a text, and a table with the columns by which the state is divided."""
+def _state_of(plan: Plan, table: Table) -> str:
+    """What determines the state of a table. Spark itself compares the types of its columns."""
     made = table.made_by
     times = [plan.path(each).event_time or NOTHING for each in table.inputs if plan.is_stream(each)]
     match made:
         case Aggregation(window=window):
-            text = f"by {', '.join(made.by)}: {_joined(each.expression for each in made.aggregates)}"
-            return text if window is None else f"{_window(window)} {text}", made.input, made.by
-        case GroupSql(shape=groups):
-            by = _joined(each.text for each in groups.keys)
-            text = f"by {by}: {_joined(made.query.text(each.span) for each in groups.aggregates)}"
-            return text, groups.stream, tuple(each.column for each in groups.keys if each.column)
+            length = "" if window is None else f"{_window(window)} "
+            return f"{length}by {', '.join(made.by)}: {_joined(each.expression for each in made.aggregates)}"
+        case GroupSql(query=query, shape=groups):
+            aggregates = _joined(query.text(each.span) for each in groups.aggregates)
+            return f"by {_joined(each.text for each in groups.keys)}: {aggregates}"
         case Deduplication():
             within = "for ever" if made.within is None else f"within {made.within} of {times[0]}"
-            return f"deduplicated by {', '.join(made.key)} {within}", made.input, made.key
+            return f"deduplicated by {', '.join(made.key)} {within}"
         case StreamJoin():
             sides = f"{made.input} and {made.stream} on {', '.join(made.on)}"
-            return f"{made.how} join of {sides} within {made.within} of {' and '.join(times)}", made.input, made.on
+            return f"{made.how} join of {sides} within {made.within} of {' and '.join(times)}"
         case PairSql(shape=pairs):
             on = ", ".join(f"{left} = {right}" for left, right in pairs.keys)
             between = f"{_bound(pairs.low)} and {_bound(pairs.high)} of {' and '.join(times)}"
-            text = f"{pairs.how} join of {pairs.left.table} and {pairs.right.table} on {on} between {between}"
-            return text, pairs.left.table, tuple(left for left, _ in pairs.keys)
+            return f"{pairs.how} join of {pairs.left.table} and {pairs.right.table} on {on} between {between}"
         case KeyedState():
-            return f"{made.processor} by {', '.join(made.key)} in {made.clock} time", made.input, made.key
-        case _:
-            return NOTHING, table.name, ()
+            return f"{made.processor} by {', '.join(made.key)} in {made.clock} time"
+    return NOTHING
 
 
 def _window(window: Window) -> str:

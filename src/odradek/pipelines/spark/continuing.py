@@ -100,7 +100,7 @@ def accept(plan: Plan, checkpoints: Checkpoints, cluster: Cluster, say: Callable
         if changes:
             raise CheckpointRefused(refusal(pipeline, checkpoints, changes))
         report_flow_changes(before.flows, now.flows, begun, checkpoints.starts(), say)
-    checkpoints.store_definition(merge(before, now))
+    checkpoints.store_definition(merge(before, now).as_object())
 
 
 def clusters_of(pipeline: Pipeline, cluster: Cluster) -> dict[str, str]:

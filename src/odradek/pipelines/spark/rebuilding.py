@@ -216,7 +216,8 @@ class Rebuilding:
             return
         defaults = defaults_for(pipeline.master, pipeline.spark)
         now = fingerprints(self._plan, defaults, clusters_of(pipeline, self._cluster))
-        self._checkpoints.store_definition(replace(before, flows={**before.flows, flow: now.flows[flow]}))
+        made = replace(before, flows={**before.flows, flow: now.flows[flow]})
+        self._checkpoints.store_definition(made.as_object())
 
     def _read_offsets(self, end: End, flow: str, url: str) -> Offsets | None:
         """The end offsets of the last batch that reached the database; None if there was none."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from odradek.conventions.dataclass import dataclass
-from odradek.pipelines.definition.avro_types import HEADER_BYTES, MAGIC, DeclaredSchemas
+from odradek.pipelines.definition.avro_types import HEADER_BYTES, MAGIC
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.vocabulary import Encoding, parse_moment
@@ -170,9 +170,9 @@ class RecordMaker:
 
 def written_with(schema: RecordSchema) -> tuple[str, bytes]:
     """The Avro schema with which a given row is written, and the header for it: the writer's of the highest id."""
-    if isinstance(schema.writers, DeclaredSchemas):
-        number = max(schema.writers.schemas)
-        return schema.writers.schemas[number], MAGIC + number.to_bytes(HEADER_BYTES - 1)
+    if schema.writers is not None:
+        number = max(schema.writers)
+        return schema.writers[number], MAGIC + number.to_bytes(HEADER_BYTES - 1)
     return schema.writer or schema.avro or "{}", b""
 
 

@@ -14,7 +14,7 @@ import fastavro
 import pytest
 from hypothesis import given, settings
 
-from odradek.pipelines.definition.avro_types import DeclaredSchemas, avro_columns
+from odradek.pipelines.definition.avro_types import avro_columns
 from odradek.pipelines.definition.model import RecordSchema
 from odradek.pipelines.spark.reading.avro import AvroFormat, compiled, decode_avro
 from tests.pipelines.definition.avro_evolutions import evolved_records
@@ -109,7 +109,7 @@ def written(schema: dict[str, Any], value: Any, schema_id: int | None = None) ->
     return header + stream.getvalue()
 
 
-BY_ID = AvroFormat(json.dumps(READER), json.dumps(READER), DeclaredSchemas({1: json.dumps(V1), 258: json.dumps(V2)}))
+BY_ID = AvroFormat(json.dumps(READER), json.dumps(READER), {1: json.dumps(V1), 258: json.dumps(V2)})
 
 
 def test_the_writer_is_found_by_the_id_in_the_record() -> None:

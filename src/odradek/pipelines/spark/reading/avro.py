@@ -19,15 +19,14 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.functions import pandas_udf
 
 from odradek.pipelines.definition.avro_resolution import Unresolvable, converter
-from odradek.pipelines.definition.avro_types import HEADER_BYTES, MAGIC, UnknownSchema, avro_type, wire_schema
+from odradek.pipelines.definition.avro_types import HEADER_BYTES, MAGIC, avro_type, wire_schema
 from odradek.pipelines.spark.computing.frames import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame
 
-    from odradek.pipelines.definition.avro_types import WriterSchemas
     from odradek.pipelines.definition.model import RecordSchema
 
     Decoded = tuple[dict[str, Any] | None, str | None]  # the record, or None and the reason
@@ -44,7 +43,7 @@ class AvroFormat:
 
     reader: str
     writer: str
-    writers: WriterSchemas | None = None
+    writers: Mapping[int, str] | None = None
 
     def decode(self, value: bytes | None) -> Decoded:
         if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -54,10 +53,11 @@ class AvroFormat:
         if value[:1] != MAGIC or len(value) < HEADER_BYTES:
             return None, "no schema id: the value does not start with a zero byte and the id of its writer's schema"
         schema_id = int.from_bytes(value[1:HEADER_BYTES])
-        try:
-            writer = self.writers.schema_of(schema_id)
-        except UnknownSchema as error:
-            return None, f"unknown schema id: {error}"[:LONGEST_REASON]
+        writer = self.writers.get(schema_id)
+        if writer is None:
+            known = ", ".join(map(str, sorted(self.writers)))
+            advice = f"{schema_id}, not among {known}; add its schema to writer_schemas of the source"
+            return None, f"unknown schema id: {advice}"[:LONGEST_REASON]
         record, reason = decode_with(writer, self.reader, value[HEADER_BYTES:])
         named = f"{NOT_AVRO}: schema id {schema_id}:"
         return record, None if reason is None else reason.replace(f"{NOT_AVRO}:", named, 1)[:LONGEST_REASON]
