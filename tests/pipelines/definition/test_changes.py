@@ -49,7 +49,10 @@ def test_python_declares_the_same() -> None:
     [
         ("table: t, changes: {sequence: at}", "changes of sink 'o' has no key"),
         ("table: t, changes: {key: id}", "changes of sink 'o' has no sequence"),
-        ("table: t, changes: {keys: id, sequence: at}", "keys of changes of sink 'o' is now key"),
+        (
+            "table: t, changes: {keys: id, sequence: at}",
+            "unknown key 'keys' of changes of sink 'o'",
+        ),
         ("table: t, changes: {key: id, sequence: id}", "has 'id' in its key"),
         ("table: t, changes: {key: id, sequence: at, deletes: op = 1}", "there is no column 'op' in sink 'o'"),
         (

@@ -271,7 +271,7 @@ def test_wrong_files_of_schemas_are_reported(tmp_path: Path) -> None:
     assert "must be an Avro schema" in validate(tmp_path, "a INT", "avro")[0]
     assert "invalid Avro schema" in validate(tmp_path, "{type: record}", "avro")[0]
     assert "is an Avro schema, but the format is json" in validate(tmp_path, "{avro: {type: record}}")[0]
-    assert "cannot be a list" in validate(tmp_path, "[a]")[0]
+    assert "must be a schema, not a list" in validate(tmp_path, "[a]")[0]
     assert validate(tmp_path, "{properties: {a: {type: text}}}")[0].startswith("p.yml:6:37: error:")
 
 

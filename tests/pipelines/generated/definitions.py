@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from odradek.pipelines.definition.decorators import to_node
 from odradek.pipelines.definition.parsing import parse_pipeline
 from odradek.pipelines.definition.places import Place, Problems
-from odradek.pipelines.definition.python_nodes import to_node
 from odradek.pipelines.planning.rules import checked_plan
 from odradek.pipelines.planning.tables import make_plan
 

@@ -65,21 +65,7 @@ class AvroType:
 
 def avro_columns(schema: Any) -> tuple[Column, ...]:
     """The columns of a record, or `AvroSchemaError`."""
-    check_schema(schema)
     return columns_of(avro_type(schema), ())
-
-
-def check_schema(schema: Any) -> None:
-    """`AvroSchemaError` unless this is the schema of a record."""
-    import fastavro.schema  # noqa: PLC0415 - only definitions with Avro pay for it
-
-    try:
-        fastavro.schema.parse_schema(schema)
-    except Exception as error:  # fastavro lets exceptions of any type escape for an invalid schema
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise AvroSchemaError(f"invalid Avro schema: {reason}") from error
-    if not isinstance(schema, dict) or schema.get("type") not in {"record", "error"}:
-        raise AvroSchemaError("the schema is not a record: its type must be 'record'")
 
 
 def columns_of(record: AvroType, around: tuple[AvroType, ...]) -> tuple[Column, ...]:
@@ -117,62 +103,49 @@ def column_type(kind: AvroType, around: tuple[AvroType, ...]) -> ColumnType:
 
 
 def avro_type(schema: Any) -> AvroType:
-    """The type of a valid schema."""
-    return TypeReader().read(schema, "")
+    """The type of a record, or `AvroSchemaError`."""
+    import fastavro.schema  # noqa: PLC0415 - only definitions with Avro pay for it
+
+    try:
+        parsed: Any = fastavro.schema.parse_schema(schema)  # all names are full names
+    except Exception as error:  # fastavro lets exceptions of any type escape for an invalid schema
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise AvroSchemaError(f"invalid Avro schema: {reason}") from error
+    if not isinstance(parsed, dict) or parsed.get("type") not in {"record", "error"}:
+        raise AvroSchemaError("the schema is not a record: its type must be 'record'")
+    return type_of(parsed, {})
 
 
-class TypeReader:
-    """Reads one schema; names are resolved in the namespace in which they stand."""
-
-    def __init__(self) -> None:
-        self._named: dict[str, AvroType] = {}
-
-    def read(self, schema: Any, namespace: str) -> AvroType:
-        if isinstance(schema, list):
-            return AvroType("union", members=tuple(self.read(each, namespace) for each in schema))
-        if isinstance(schema, str):
-            if schema in PRIMITIVES:
-                return AvroType(schema)
-            return self._named.get(full_name(schema, namespace)) or self._named[schema]
-        kind = schema["type"]
-        if not isinstance(kind, str):
-            return self.read(kind, namespace)
-        if kind == "array":
-            return AvroType(kind, inner=self.read(schema["items"], namespace))
-        if kind == "map":
-            return AvroType(kind, inner=self.read(schema["values"], namespace))
-        if kind in {"record", "error", "enum", "fixed"}:
-            return self._read_named(schema, "record" if kind == "error" else kind, namespace)
-        return AvroType(kind, **logical_of(schema)) if kind in PRIMITIVES else self.read(kind, namespace)
-
-    def _read_named(self, schema: Any, kind: str, namespace: str) -> AvroType:
-        name = full_name(schema["name"], schema.get("namespace", namespace))
-        within = name.rpartition(".")[0]
-        made = AvroType(
-            kind, name, tuple(full_name(each, within) for each in schema.get("aliases", ())), **logical_of(schema),
-            size=schema.get("size", 0), symbols=tuple(schema.get("symbols", ())),
-            default=schema.get("default") if kind == "enum" else None,
-        )  # fmt: skip
-        self._named[name] = made
-        for each in schema.get("fields", ()):
-            if not isinstance(each["name"], str):
-                raise AvroSchemaError(f"the name of a field must be a string, not {each['name']!r}")
-        made.fields = tuple(
-            AvroField(
-                each["name"],
-                self.read(each["type"], within),
-                tuple(each.get("aliases", ())),
-                "default" in each,
-                each.get("default"),
-            )
-            for each in schema.get("fields", ())
-        )
-        return made
+def type_of(schema: Any, named: dict[str, AvroType]) -> AvroType:
+    """The type of a parsed schema; `named` has the types that were declared before it."""
+    if isinstance(schema, list):
+        return AvroType("union", members=tuple(type_of(each, named) for each in schema))
+    if isinstance(schema, str):
+        return named.get(schema) or AvroType(schema)
+    kind, name = schema["type"], schema.get("name", "")
+    namespace = name.rpartition(".")[0]
+    made = AvroType(
+        "record" if kind == "error" else kind,
+        name,
+        aliases=tuple(full_name(each, namespace) for each in schema.get("aliases", ())),
+        logical=schema.get("logicalType"),
+        scale=int(schema.get("scale", 0)),
+        precision=int(schema.get("precision", 0)),
+        size=schema.get("size", 0),
+        symbols=tuple(schema.get("symbols", ())),
+        default=schema.get("default") if kind == "enum" else None,
+        inner=type_of(schema["items" if kind == "array" else "values"], named) if kind in {"array", "map"} else None,
+    )
+    named[name] = made
+    made.fields = tuple(field_of(each, named) for each in schema.get("fields", ()))
+    return made
 
 
-def logical_of(schema: Any) -> dict[str, Any]:
-    precision, scale = int(schema.get("precision", 0)), int(schema.get("scale", 0))
-    return {"logical": schema.get("logicalType"), "precision": precision, "scale": scale}
+def field_of(schema: Any, named: dict[str, AvroType]) -> AvroField:
+    name, aliases = schema["name"], tuple(schema.get("aliases", ()))
+    if not isinstance(name, str):
+        raise AvroSchemaError(f"the name of a field must be a string, not {name!r}")
+    return AvroField(name, type_of(schema["type"], named), aliases, "default" in schema, schema.get("default"))
 
 
 def full_name(name: str, namespace: str) -> str:

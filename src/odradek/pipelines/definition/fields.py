@@ -10,22 +10,18 @@ from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scal
 from odradek.pipelines.definition.vocabulary import is_topic_name, parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.definition.vocabulary import Duration
 
 Word = TypeVar("Word", bound=StrEnum)
-NO_NAMES: Mapping[str, str] = {}
 
 
 class Fields:
-    """Typed access to a mapping with a fixed set of keys; unknown keys are reported at construction, those of `renamed`
-    with their present spelling."""
+    """Typed access to a mapping with a fixed set of keys; unknown keys are reported at construction."""
 
-    def __init__(
-        self, node: Node, known: Sequence[str], what: str, problems: Problems, renamed: Mapping[str, str] = NO_NAMES
-    ) -> None:
+    def __init__(self, node: Node, known: Sequence[str], what: str, problems: Problems) -> None:
         self.what = what
         self.problems = problems
         self.place = node.place
@@ -35,10 +31,6 @@ class Fields:
             problems.error(node.place, f"{what} must be a mapping, not {describe(node)}", f"keys: {', '.join(known)}")
             return
         for key, value in node.entries:
-            if key.text in renamed:
-                present = renamed[key.text]
-                problems.error(key.place, f"{key.text} of {what} is now {present}", f"write {present}:")
-                continue
             if key.text not in known:
                 hint = suggestion(key.text, known, what="known keys")
                 if any(each in key.text for each in " ()"):  # the rest of a text that was cut at a comma

@@ -1,19 +1,17 @@
 """`include:` of a definition: the parts of a pipeline in several YAML files.
 
 Sections are merged by name. Every value keeps its place, so that errors belong to its own file. Relative paths start at
-the folder of their file, too, and are rewritten to start at the definition's. Only the environment is available in
-`include` itself, because parameters may be declared in an included file.
+the folder of their file, too, and are read as if they were written in the definition's. Only the environment is
+available in `include` itself, because parameters may be declared in an included file.
 """
 
 from __future__ import annotations
 
 import glob
 import posixpath
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.keys import PIPELINE, Key, Kind
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, describe, shortened
 from odradek.pipelines.definition.substituting import Substitution
 from odradek.pipelines.definition.yaml_nodes import read_raw_yaml, read_text
@@ -117,36 +115,12 @@ class Inclusion:
         entries[key.text] = (first[0], MappingNode(tuple(names.values()), before.place))
 
 
-def with_relative_paths(root: MappingNode) -> MappingNode:
-    """The definition with every relative path written from the definition's folder."""
-    made = relative(root, PIPELINE, Path(root.place.file).parent.absolute())
-    assert isinstance(made, MappingNode)
-    return made
-
-
-def relative(node: Node, key: Key, home: Path) -> Node:
-    if isinstance(node, Scalar):
-        is_path = key.kind in {Kind.PATH, Kind.URL}
-        return relocated(node, home, is_url=key.kind is Kind.URL) if is_path else node
-    if not isinstance(node, MappingNode):
-        return node
-    keys = {each.name: each for each in key.keys}
-    within = replace(key, kind=Kind.KEYS) if key.kind is Kind.NAMED else None  # a declaration, by any name
-    entries = []
-    for name, value in node.entries:
-        inner = within or keys.get(name.text)
-        entries.append((name, value if inner is None else relative(value, inner, home)))
-    return MappingNode(tuple(entries), node.place)
-
-
-def relocated(scalar: Scalar, home: Path, *, is_url: bool) -> Scalar:
-    folder = Path(scalar.place.file).parent.absolute()
-    if folder == home or not isinstance(scalar.value, str) or not scalar.value:
-        return scalar
-    prefix = next((each for each in SQLITE if scalar.value.startswith(each)), "") if is_url else ""
-    rest = scalar.value.removeprefix(prefix)
+def relocated(text: str, file: str, folder: Path | None, *, is_url: bool) -> str:
+    """A path, or the URL of a file, as it is written from the definition's folder."""
+    here = Path(file).parent.absolute()
+    prefix = next((each for each in SQLITE if text.startswith(each)), "") if is_url else ""
+    rest = text.removeprefix(prefix)
     is_elsewhere = is_url and (not prefix or rest.startswith((":", "file:")))
-    if is_elsewhere or "://" in rest or not rest or Path(rest).is_absolute():
-        return scalar
-    text = prefix + posixpath.join(posixpath.relpath(folder, home), rest)
-    return Scalar(text, text, scalar.place, scalar.is_plain)
+    if folder in {None, here} or is_elsewhere or "://" in rest or not rest or Path(rest).is_absolute():
+        return text
+    return prefix + posixpath.join(posixpath.relpath(here, folder), rest)

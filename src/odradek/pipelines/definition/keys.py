@@ -6,7 +6,7 @@ of it. `parsing` adds what one key says about another.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from odradek.pipelines.definition.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 
 class Kind(StrEnum):
@@ -81,7 +81,6 @@ class Key:
     keys: tuple[Key, ...] = ()  # of KEYS, and of each value of NAMED and EXPECTATIONS
     one_of: tuple[str, ...] = ()  # of these keys exactly one is written
     hint: str = ""  # what to write instead of a wrong value, or how to choose one of the keys
-    former: Mapping[str, str] = field(default_factory=dict, hash=False)  # former names of keys, for the message
 
     def belongs_to(self, chosen: str | None) -> bool:
         """Whether it applies beside the key that is chosen."""
@@ -101,7 +100,6 @@ class Key:
 ONE_INPUT = "name the input, a source or step: from: name"
 KEY_COLUMNS = "name the key columns: key: [id]"
 EXPRESSIONS = "SQL expressions by name"
-FORMER = {"by": "key"}
 TOPICS = ("topic", "topics", "pattern")
 
 
@@ -124,7 +122,7 @@ CHANGES = Key("changes", Kind.KEYS, "Change data, applied in the order of a sequ
     Key("history", Kind.FLAG, "Whether every version of a row is kept, with valid_from and valid_to.", default=False),
     Key("remember", Kind.PERIOD,
         "How long a deletion is remembered, so that a late change does not undo it. Without it for ever."),
-), former={"keys": "key"})  # fmt: skip
+))  # fmt: skip
 
 AGGREGATE = Key("aggregate", Kind.EXPRESSIONS, f"Aggregates: {EXPRESSIONS}, one row per group.", owners=("aggregate",),
                 required="for example aggregate: {events: count(*)}")  # fmt: skip
@@ -201,7 +199,7 @@ STEP = Key("steps", Kind.NAMED, "Steps by name. Names are tables of SQL.", keys=
     Key("deduplicate", Kind.KEYS, "The first row of each key.", keys=(
         Key("key", Kind.NAMES, "Columns that identify a row.", required="name the id columns: key: [event_id]"),
         Key("within", Kind.DURATION, "Event time after which a key is dropped from state. Needs a watermark."),
-    ), former=FORMER),
+    )),
     JOIN,
     Key("state", Kind.KEYS, "Keyed state with timers, by a StatefulProcessor.", keys=(
         columns_of_key("Key columns."),
@@ -210,7 +208,7 @@ STEP = Key("steps", Kind.NAMED, "Steps by name. Names are tables of SQL.", keys=
         Key("clock", Kind.WORD, "Clock of the timers.", StateClock.PROCESSING, StateClock),
         Key("order", Kind.WORD, "any: the result does not depend on the order of the rows of a key.",
             StateOrder.ARRIVAL, StateOrder),
-    ), former=FORMER),
+    )),
     Key("window", Kind.KEYS, "Time window of an aggregation; adds window_start and window_end.", owners=("aggregate",),
         keys=(
         Key("column", Kind.COLUMN, "Column of event time.",

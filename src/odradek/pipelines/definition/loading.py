@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.decorators import Pipeline as PythonPipeline
-from odradek.pipelines.definition.including import with_includes, with_relative_paths
+from odradek.pipelines.definition.including import with_includes
 from odradek.pipelines.definition.nodes import MappingNode
 from odradek.pipelines.definition.parsing import parse_pipeline
 from odradek.pipelines.definition.places import Place, Problem, ProblemList, Problems
@@ -146,8 +147,7 @@ def assembled(
         parameters = parameters_of(combined, choices.parameters, problems)
         kept = MappingNode(tuple(each for each in combined.entries if each[0].text != "parameters"), combined.place)
         whole = Substitution(parameters, environment, problems).of(kept)
-        assert isinstance(whole, MappingNode)
-        whole = with_relative_paths(whole)
+        problems.folder = Path(root.place.file).parent.absolute()
     return finished(parse_pipeline(whole, problems), problems, engine)
 
 

@@ -121,13 +121,6 @@ class FileOrigin:
     format: FileFormat
     options: Settings = field(default_factory=dict)
 
-    @property
-    def has_ordered_files(self) -> bool:
-        """Whether a stream reads its files one after the other, by the times of their modification. Spark reads the
-        files of one batch by their sizes."""
-        options = {name.lower(): value.lower() for name, value in self.options.items()}
-        return options.get("maxfilespertrigger") == "1" and options.get("latestfirst", "false") == "false"
-
 
 @dataclass(frozen=True, slots=True)
 class JdbcOrigin:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odradek.pipelines.definition.avro_resolution import Unresolvable, converter
-from odradek.pipelines.definition.avro_types import AvroSchemaError, avro_columns, avro_type, check_schema
+from odradek.pipelines.definition.avro_types import AvroSchemaError, avro_columns, avro_type
 from odradek.pipelines.definition.ddl import DdlError, parse_ddl
 from odradek.pipelines.definition.json_schema import JsonSchemaError, columns_of
 from odradek.pipelines.definition.model import RecordSchema
@@ -24,34 +24,31 @@ FORMS = "write columns in DDL, {file: schema.json}, or an inline JSON Schema"
 
 def read_columns(node: Node, what: str, problems: Problems) -> tuple[Column, ...] | None:
     """Parses columns in DDL."""
-    if not isinstance(node, Scalar) or not isinstance(node.value, str):
-        problems.error(
-            node.place, f"{what} must be columns in DDL, not {describe(node)}", "for example id BIGINT, name STRING"
-        )
-        return None
-    try:
-        return parse_ddl(node.value)
-    except DdlError as error:
-        problems.error(node.place.inside(error.line, error.column), f"{what}: {error.message}", error.hint)
-        return None
+    return read_ddl(node, what, "columns in DDL", "for example id BIGINT, name STRING", problems)
 
 
 def read_type(node: Node, what: str, problems: Problems) -> ColumnType | None:
     """Parses one type in DDL."""
-    if not isinstance(node, Scalar) or not isinstance(node.value, str):
-        problems.error(node.place, f"{what} must be a type, not {describe(node)}", "for example DOUBLE")
-        return None
-    prefix = "_ "
-    try:
-        (column, *more) = parse_ddl(prefix + node.value)
-    except DdlError as error:
-        place = node.place.inside(error.line, max(error.column - len(prefix), 1) if error.line == 1 else error.column)
-        problems.error(place, f"{what}: {error.message}", error.hint)
-        return None
-    if more:
+    columns = read_ddl(node, what, "a type", "for example DOUBLE", problems, before="_ ")
+    if columns is not None and len(columns) > 1:
         problems.error(node.place, f"{what} must be one type", "for several values write STRUCT<a: INT, b: STRING>")
         return None
-    return column.type
+    return None if columns is None else columns[0].type
+
+
+def read_ddl(
+    node: Node, what: str, wanted: str, hint: str, problems: Problems, before: str = ""
+) -> tuple[Column, ...] | None:
+    """The columns of a text behind another one."""
+    if not isinstance(node, Scalar) or not isinstance(node.value, str):
+        problems.error(node.place, f"{what} must be {wanted}, not {describe(node)}", hint)
+        return None
+    try:
+        return parse_ddl(before + node.value)
+    except DdlError as error:
+        column = max(error.column - len(before), 1) if error.line == 1 else error.column
+        problems.error(node.place.inside(error.line, column), f"{what}: {error.message}", error.hint)
+        return None
 
 
 def read_schema(node: Node, encoding: Encoding, what: str, problems: Problems) -> RecordSchema | None:
@@ -60,9 +57,7 @@ def read_schema(node: Node, encoding: Encoding, what: str, problems: Problems) -
         if encoding is Encoding.AVRO:
             problems.error(node.place, f"{what} must be an Avro schema", "write schema: {file: record.avsc}")
             return None
-        columns = read_columns(node, what, problems) if isinstance(node, Scalar) else None
-        if not isinstance(node, Scalar):
-            problems.error(node.place, f"{what} cannot be {describe(node)}", FORMS)
+        columns = read_ddl(node, what, "a schema", FORMS, problems)
         return None if columns is None else RecordSchema(columns, place=node.place)
     inner = node.get("avro")
     if inner is not None and len(node.entries) == 1:
@@ -73,9 +68,8 @@ def read_schema(node: Node, encoding: Encoding, what: str, problems: Problems) -
     document = read_document(node, what, problems)
     if document is None:
         return None
-    return avro_schema(document, node, what, problems) if encoding is Encoding.AVRO else json_schema(
-        document, node, what, problems
-    )  # fmt: skip
+    read = avro_schema if encoding is Encoding.AVRO else json_schema
+    return read(document, node, what, problems)
 
 
 def read_document(node: MappingNode, what: str, problems: Problems) -> Any:
@@ -133,7 +127,6 @@ def read_writer(node: Node, reader: RecordSchema, what: str, problems: Problems)
     if document is None:
         return None
     try:
-        check_schema(document)
         converter(avro_type(document), avro_type(json.loads(reader.avro or "")))
     except AvroSchemaError as error:
         problems.error(node.place, f"{what}: {error}", "fix the schema")

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 FAINT = "bright_black"
 COLORS = {State.RUNNING: "green", State.WAITING: "yellow", State.STOPPED: FAINT, State.FAILED: "red", State.DIED: "red"}
-FRAME_LINES = 2
 LONG_LAG_S = 10.0  # a lag of more than the records of this time is highlighted
 # Widths of columns by title; a column without a width gets the rest, and columns after it are right-aligned.
 FLOWS = {"flow": None, "input/s": 7, "done/s": 7, "batch": 6, "lag": 7, "state": 16}
@@ -34,30 +33,21 @@ EXPECTATIONS = {"step": 18, "expectation": None, "otherwise": 10, "rows": 9}
 SINKS = {"sink": 24, "flow": None, "rows": 12}
 
 
-def draw(status: PipelineStatus, now_s: float, width: int, height: int) -> RenderableType:
-    """All notes, and of flows, expectations that are not met and sinks the rows that fit the height."""
-    notes = note_lines(status, now_s)
+def draw(status: PipelineStatus, now_s: float, width: int) -> RenderableType:
+    """Notes, flows, expectations that are not met, and sinks; a terminal without room for all shows the first."""
     has_watermark = any(flow.watermark for flow in status.flows)
     flows = [flow_cells(each) + (watermark_cells(each, now_s) if has_watermark else []) for each in status.flows]
     unmet = sorted((each for each in status.expectations if each.rows), key=lambda each: -each.rows)
     expectations = [(each.step, each.name, Text(each.otherwise, FAINT), bold(each.rows)) for each in unmet]
     sinks = [(end, Text(flow.name, FAINT), bold(rows)) for flow in status.flows for end, rows in flow.written.items()]
-    parts = [title_line(status, now_s, width)]
-    room = height - 1 - len(notes) - 1  # a line for the title, and one for the cursor
-    for title, columns, rows, kept_lines in (
-        ("flows", FLOWS | WATERMARKS if has_watermark else FLOWS, flows, FRAME_LINES + 1 if unmet else 0),
-        (f"expectations not met ({status.violations:,})", EXPECTATIONS, expectations, 0),
-        ("rows written", SINKS, sinks, 0),
+    table = table_of(FLOWS | WATERMARKS if has_watermark else FLOWS, flows, is_titled=True)
+    parts = [framed(table if flows else Text(status.note or "no flows", style=FAINT), "flows", width)]
+    for title, columns, rows in (
+        (f"expectations not met ({status.violations:,})", EXPECTATIONS, expectations),
+        ("rows written", SINKS, sinks),
     ):
-        titles = int(rows is flows)  # lines for the titles of columns
-        if rows is flows or (rows and room > FRAME_LINES):
-            shown = max(1, min(len(rows), room - FRAME_LINES - titles - kept_lines))
-            more = f" ({len(rows) - shown} more than fit)" if shown < len(rows) else ""
-            table = table_of(columns, rows[:shown], is_titled=bool(titles))
-            content = table if rows else Text(status.note or "no flows", style=FAINT)
-            parts.append(framed(content, title + more, width))
-            room -= shown + titles + FRAME_LINES
-    return Group(*parts, *notes)
+        parts += [framed(table_of(columns, rows, is_titled=False), title, width)] if rows else []
+    return Group(title_line(status, now_s, width), *note_lines(status, now_s), *parts)
 
 
 def bold(rows: int) -> Text:

@@ -94,7 +94,7 @@ class LiveView(BatchLines):
             self._live = Live(auto_refresh=False, screen=True)
             self._live.start()
         self._last = status
-        self._live.update(draw(status, time.time(), *self._live.console.size), refresh=True)
+        self._live.update(draw(status, time.time(), self._live.console.width), refresh=True)
 
     def end(self) -> None:
         if self._live is not None:

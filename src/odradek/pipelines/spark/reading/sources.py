@@ -6,8 +6,6 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
-
 from odradek.pipelines.definition.model import FileOrigin, Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import Delivery, FileFormat, OnDataLoss, StartAt
 from odradek.pipelines.spark.reading.jdbc import read_jdbc
@@ -26,8 +24,6 @@ if TYPE_CHECKING:
 FETCH_WAIT_MS = "20"  # at the end of a log Spark waits for this long; Kafka's default of 500 ms would add latency
 EARLIEST_OFFSET, LATEST_OFFSET = -2, -1
 MOST_IN_TRANSACTION = 500_000
-FILE_ORDER = ("file_modification_time", "file_path", "file_block_start")
-PLACE = "__place"
 NOTHING_OFFSET = 0  # sentinels for start and end
 
 
@@ -90,16 +86,8 @@ def read_once(
         reader = session.read.format(str(origin.format)).options(**file_options(origin))
         if source.format.schema is not None:
             reader = reader.schema(source.format.schema.ddl)
-        frame = reader.load(pipeline.below(origin.path))
-        return in_order_of_files(frame) if source.is_stream and origin.has_ordered_files else frame
+        return reader.load(pipeline.below(origin.path))
     return read_table(session, origin, pipeline)
-
-
-def in_order_of_files(frame: DataFrame) -> DataFrame:
-    """The rows of files in the order of a stream that reads one file after the other."""
-    file = F.struct(*(F.col(f"_metadata.{name}") for name in FILE_ORDER))
-    placed = frame.select("*", F.struct(file, F.monotonically_increasing_id()).alias(PLACE))
-    return placed.orderBy(PLACE).drop(PLACE)
 
 
 def read_table(session: SparkSession, origin: JdbcOrigin, pipeline: Pipeline) -> DataFrame:
