@@ -260,8 +260,6 @@ def test_equal_lengths_of_time_are_equal() -> None:
         ("steps: {s: {from: a, python: nodots}}", "python of step 's' must be an import path, not 'nodots'"),
         ("steps: {s: {from: a, join: {table: b}}}", "join of step 's' has no on"),
         ("steps: {s: {from: a, join: {table: b, on: c, how: full}}}", "how of join of step 's' cannot be 'full'"),
-        ("steps: {s: {from: a, deduplicate: {by: [x]}}}", "by of deduplicate of step 's' is now key"),
-        ("steps: {s: {from: a, state: {by: [x], processor: 'a:B'}}}", "by of state of step 's' is now key"),
         ("steps: {s: {from: a, deduplicate: {key: []}}}", "key of deduplicate of step 's' is empty"),
         ("steps: {s: {from: a, state: {key: x, processor: 'a:B', timeout: 0 s}}}", "must be longer than 0"),
         (
