@@ -192,14 +192,17 @@ func (d *driver) readToEnds(ctx context.Context, a arguments) (any, error) {
 		delete(ends, partition)
 		client.PauseFetchPartitions(map[string][]int32{a.Topic: {partition}})
 	}
+	// On a busy machine, the first record may take longer than what is quiet between others.
+	wait := patience
 	for len(ends) > 0 && ctx.Err() == nil {
-		quiet, cancel := context.WithTimeout(ctx, time.Duration(a.QuietMs)*time.Millisecond)
+		quiet, cancel := context.WithTimeout(ctx, wait)
 		fetches := client.PollFetches(quiet)
 		isQuiet := quiet.Err() != nil
 		cancel()
 		if isQuiet {
 			break
 		}
+		wait = time.Duration(a.QuietMs) * time.Millisecond
 		fetches.EachRecord(func(r *kgo.Record) {
 			records[r.Partition] = append(records[r.Partition], []any{r.Offset, shownBytes(r.Value)})
 			if r.Offset+1 >= ends[r.Partition] {

@@ -178,7 +178,7 @@ final class RecordVerbs {
         return shown;
     }
 
-    /** Each partition from its first offset to its end, until an error, or until nothing comes for `quiet_ms`. */
+    /** Each partition from its first offset to its end, until an error, or until nothing comes for `quiet_ms` after a record. */
     private Object readToEnds(JsonNode arguments) {
         String topic = arguments.get("topic").asText();
         Map<TopicPartition, Long> ends = new LinkedHashMap<>();
@@ -192,7 +192,7 @@ final class RecordVerbs {
             ends.keySet().forEach(partition -> consumer.seek(partition, 0));
             long quietMs = arguments.get("quiet_ms").asLong();
             long end = System.currentTimeMillis() + PATIENCE_MS;
-            for (long heard = System.currentTimeMillis(); heard + quietMs > System.currentTimeMillis() && !ends.isEmpty(); ) {
+            for (long heard = end - quietMs; heard + quietMs > System.currentTimeMillis() && !ends.isEmpty(); ) {
                 try {
                     for (ConsumerRecord<byte[], byte[]> each : consumer.poll(Duration.ofMillis(100))) {
                         records.computeIfAbsent(each.partition(), key -> new ArrayList<>())
