@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.pipelines.definition.places import Problems
-from odradek.pipelines.planning.constructs import Construct, needs_of
+from tests.pipelines.generated.constructs import Construct, needs_of
 from tests.pipelines.generated.definitions import FUNCTIONS, KNOWN, KNOWN_STEP, LABELS, LABELS_SOURCE, planned
 from tests.pipelines.generated.expressions import CONDITIONS, RARELY_UNMET, TYPES
 from tests.pipelines.generated.oracle import Check, Table

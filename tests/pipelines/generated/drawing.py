@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from odradek.pipelines.definition.places import Problems
-from odradek.pipelines.planning.constructs import Construct, constructs_of
+from tests.pipelines.generated.constructs import Construct, constructs_of
 from tests.pipelines.generated.definitions import planned
 from tests.pipelines.generated.drafts import STREAM, Draft, schema_of
 from tests.pipelines.generated.ends import draw_ends

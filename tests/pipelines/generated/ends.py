@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.planning.constructs import Construct
+from tests.pipelines.generated.constructs import Construct
 from tests.pipelines.generated.expressions import COUNT, TYPES, Expression
 from tests.pipelines.generated.oracle import Table
 from tests.pipelines.generated.state_steps import Grouping, draw_aggregates

@@ -13,7 +13,6 @@ from pyspark.sql.classic.dataframe import DataFrame
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, StreamJoin
 from odradek.pipelines.planning import splitting
 from odradek.pipelines.planning import tables as planned_tables
-from odradek.pipelines.planning.constructs import Construct
 from odradek.pipelines.planning.plan import GroupSql, PairSql
 from odradek.pipelines.spark.computing import (
     groups,
@@ -30,6 +29,7 @@ from odradek.pipelines.spark.computing.frames import column, without_internal
 from odradek.pipelines.spark.writing import batches, group_changes, stored_values
 from odradek.pipelines.sql import splicing
 from odradek.pipelines.sql.joins import Bound
+from tests.pipelines.generated.constructs import Construct
 from tests.pipelines.generated.oracle import NO_EVENT_TIME
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.planning.constructs import Construct
+from tests.pipelines.generated.constructs import Construct
 from tests.pipelines.generated.ends import CANNOT_STORE
 from tests.pipelines.generated.expressions import TYPES
 from tests.pipelines.generated.oracle import CANNOT_COMPUTE, NO_EVENT_TIME, milliseconds

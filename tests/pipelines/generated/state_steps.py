@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.planning.constructs import Construct
+from tests.pipelines.generated.constructs import Construct
 from tests.pipelines.generated.drafts import ROW, Draft
 from tests.pipelines.generated.expressions import (
     AGGREGATES,

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from odradek.pipelines.definition.places import Problems
-from odradek.pipelines.planning.constructs import Construct
+from tests.pipelines.generated.constructs import Construct
 from tests.pipelines.generated.drawing import case_of
 from tests.pipelines.generated.records import SPLITS
 

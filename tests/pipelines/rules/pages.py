@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.parsing import parse_pipeline
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.yaml_nodes import read_raw_yaml
-from odradek.pipelines.planning.constructs import constructs_of
 from odradek.pipelines.planning.rules import checked_plan
+from tests.pipelines.generated.constructs import constructs_of
 
 if TYPE_CHECKING:
-    from odradek.pipelines.planning.constructs import Construct
+    from tests.pipelines.generated.constructs import Construct
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 BLOCK = re.compile(r"```yaml\n(?P<yaml>.*?)```\n(?:```text\n(?P<verdict>.*?)```\n)?", re.DOTALL)

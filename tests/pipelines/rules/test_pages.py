@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from odradek.pipelines.planning.constructs import Construct
 from odradek.pipelines.planning.verdicts import Code
+from tests.pipelines.generated.constructs import Construct
 from tests.pipelines.rules.pages import Example, examples, pages
 
 EXAMPLES = [each for page in pages() for each in examples(page)]

@@ -47,7 +47,7 @@ def columns_of(table: str) -> Columns | None:
 def read(sql: str, **tables: str) -> Query:
     """The last SELECT of a query. Tables are given as DDL; those of the corpus are known."""
     known = {name: Columns({each.name: each.type for each in parse_ddl(ddl)}) for name, ddl in tables.items()}
-    return Query.read(blocks_of("step", sql)[-1].parts[0], lambda name: known.get(name) or columns_of(name))
+    return Query(blocks_of("step", sql)[-1].parts[0], lambda name: known.get(name) or columns_of(name))
 
 
 @functools.cache

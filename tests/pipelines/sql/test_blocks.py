@@ -145,7 +145,7 @@ def test_any_text_is_read_or_refused(words: list[str]) -> None:
     sql = "select k from s " + " ".join(words)
     try:
         for part in (part for block in blocks_of("step", sql) for part in block.parts):
-            query = Query.read(part, columns_of)
+            query = Query(part, columns_of)
             assert len(query.items) == len(query.tree.expressions)
     except SqlError as error:
         offset = error.offset

@@ -21,7 +21,7 @@ def reason(sql: str) -> str | None:
     try:
         for block in blocks_of("step", sql):
             for part in block.parts:
-                Query.read(part, columns_of)
+                Query(part, columns_of)
     except SqlError as error:
         return error.message
     return None

@@ -46,7 +46,7 @@ def test_the_columns_of_a_view_have_the_types_of_what_it_is_made_of() -> None:
         "select cast(if(value > highest, highest, lowest) as double) as bound from s "
         "lateral view stack(2, 'a', d, 60, 150, 'b', d, -20, 75) limits as reading, value, lowest, highest"
     )
-    assert not may_fail(Query.read(Part(text, 0, {}), lambda _table: columns()))
-    assert may_fail(Query.read(Part(text.replace("150", "t"), 0, {}), lambda _table: columns()))
+    assert not may_fail(Query(Part(text, 0, {}), lambda _table: columns()))
+    assert may_fail(Query(Part(text.replace("150", "t"), 0, {}), lambda _table: columns()))
     each = Part("select cast(x as bigint) as x from s lateral view explode(l) e as x", 0, {})
-    assert not may_fail(Query.read(each, lambda _table: columns()))
+    assert not may_fail(Query(each, lambda _table: columns()))

@@ -87,7 +87,7 @@ def test_tables_get_the_names_of_hidden_ones(sql: str, expected: str) -> None:
 def test_spliced_queries_name_the_same_columns() -> None:
     """Every name of a recorded or drawn query is replaced by a longer one of the same meaning."""
     for part in parts():
-        query = Query.read(part, columns_of)
+        query = Query(part, columns_of)
         whole = (part.start, part.start + len(part.text))
         assert with_paths(query, whole, lambda _: None) == part.text or any(each.item for each in query.references())
         aliases = {each.alias for each in query.tables} | {each.alias for each in query.laterals}
@@ -98,7 +98,7 @@ def test_spliced_queries_name_the_same_columns() -> None:
             return ".".join(map(quoted, (each.table, *each.parts)))
 
         text = with_paths(query, whole, longer)
-        again = Query.read(Part(text, 0, part.renamed), columns_of)
+        again = Query(Part(text, 0, part.renamed), columns_of)
         found, known = (
             {(each.table, each.parts[:3]) for each in found.references() if each.item is None}  # sqlglot takes four
             for found in (again, query)

@@ -157,7 +157,7 @@ def finished(parsed: Parsed | None, problems: Problems, engine: Engine | None = 
         return Definition(None, tuple(problems), is_sound=False)
     if engine is not None:
         parsed = dataclasses.replace(parsed, pipeline=dataclasses.replace(parsed.pipeline, engine=engine))
-    from odradek.pipelines.planning.facts import checked_definition  # noqa: PLC0415 - a definition that cannot be parsed needs no checks
+    from odradek.pipelines.planning.rules import checked_definition  # noqa: PLC0415 - a definition that cannot be parsed needs no checks
 
     plan = checked_definition(parsed, problems)
     return Definition(parsed.pipeline, tuple(problems), is_sound=not problems.errors, plan=plan)

@@ -97,7 +97,7 @@ def type_of(expression: str, table: str, known: ColumnsOf) -> ColumnType | None:
 
 def _of_static(made: StaticSql, known: ColumnsOf) -> Columns | None:
     try:
-        return result_columns(Query.read(made.part, known))
+        return result_columns(Query(made.part, known))
     except SqlError:
         return None
 

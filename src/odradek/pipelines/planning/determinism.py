@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.column_types import Primitive
 from odradek.pipelines.definition.operations import Aggregation, Join, StreamJoin
 from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql, StaticSql
 from odradek.pipelines.planning.verdicts import Code, Refusal
 from odradek.pipelines.planning.written import Written, written_in
 from odradek.pipelines.sql.functions import HASHED, MAY_FAIL, reads_clock, undetermined
+from odradek.pipelines.sql.results import STRING, certain_type
 from odradek.pipelines.sql.row_errors import failing, is_number_but_0
 from odradek.pipelines.sql.text import exp, parse_any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.pipelines.definition.column_types import ColumnType
     from odradek.pipelines.planning.plan import Plan, Table
     from odradek.pipelines.sql.blocks import Part
-    from odradek.pipelines.sql.query import Call, Query
-    from odradek.pipelines.sql.text import Span
+    from odradek.pipelines.sql.query import Call
 
-STRING = Primitive("STRING")
 NUMERIC = frozenset(
     (
         "sum", "try_sum", "avg", "mean", "try_avg", "stddev", "std", "stddev_pop", "stddev_samp", "variance",
@@ -83,19 +80,11 @@ def _implicit_cast(written: Written, call: Call) -> Iterator[Refusal]:
     if call.name not in NUMERIC or len(call.arguments) != 1:
         return
     query, span = written.query, call.arguments[0]
-    if _type_of(query, span) == STRING:
+    if certain_type(query, call.tree.expressions[0]) == STRING:
         name = query.text(span)
         message = f"{written.subject.described} casts the STRING '{name}' implicitly"
         example = f"write {call.name}(cast({name} as bigint)), or try_cast"
         yield Refusal(Code.IMPLICIT_CAST, written.subject, written.place(span[0]), message, example)
-
-
-def _type_of(query: Query, span: Span) -> ColumnType | None:
-    """The type of a span that is one column."""
-    named = next((each for each in query.references(span) if each.span == span and len(each.parts) == 1), None)
-    tables = zip(query.tables, query.columns, strict=True)
-    columns = next((known for table, known in tables if named is not None and table.alias == named.table), None)
-    return None if columns is None or named is None else columns.type_of(named.parts[0])
 
 
 def _cast_keys(plan: Plan, table: Table) -> Iterator[Refusal]:

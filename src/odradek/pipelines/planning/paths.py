@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.column_types import Primitive, Struct
-from odradek.pipelines.definition.model import RECORD_COLUMNS, Source, TopicOrigin
+from odradek.pipelines.definition.column_types import Struct
+from odradek.pipelines.definition.model import Source, TopicOrigin
 from odradek.pipelines.definition.operations import (
     Aggregation,
     Deduplication,
@@ -16,6 +16,7 @@ from odradek.pipelines.definition.operations import (
     StreamJoin,
 )
 from odradek.pipelines.definition.vocabulary import StreamJoinKind
+from odradek.pipelines.planning.columns import RECORD_COLUMN_NAMES, TIMESTAMP
 from odradek.pipelines.planning.plan import LEFT, RIGHT, GroupSql, PairSql, Path, Plan, RowSql, Table, UnionSql
 from odradek.pipelines.sql.query import Item, Query
 from odradek.pipelines.sql.query import Join as JoinWord
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Watermark
 
-RECORD_COLUMN_NAMES = frozenset(each.name for each in RECORD_COLUMNS)
-TIMESTAMP = Primitive("TIMESTAMP")
 STATIC = Path()
 
 

@@ -4,30 +4,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.checks import Facts, check_definition
 from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
-from odradek.pipelines.definition.model import FilesTarget, LakehouseTarget, TableTarget, place_of
+from odradek.pipelines.definition.model import LakehouseTarget, place_of
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, StreamJoin
 from odradek.pipelines.definition.places import ProblemList, Problems
 from odradek.pipelines.definition.vocabulary import Otherwise, StateOrder
-from odradek.pipelines.planning.constructs import needs_of, of_end, of_table
 from odradek.pipelines.planning.determinism import determinism, uncaught
-from odradek.pipelines.planning.paths import RECORD_COLUMN_NAMES, time_column
-from odradek.pipelines.planning.plan import EndMode, GroupSql, Plan, RowSql, StaticSql, Table, UnionSql, Unplanned
+from odradek.pipelines.planning.paths import time_column
+from odradek.pipelines.planning.plan import (
+    EndMode,
+    GroupSql,
+    PairSql,
+    Plan,
+    RowSql,
+    StaticSql,
+    Table,
+    UnionSql,
+    Unplanned,
+)
 from odradek.pipelines.planning.splitting import with_flows
 from odradek.pipelines.planning.tables import make_plan
 from odradek.pipelines.planning.targets import realtime, targets
 from odradek.pipelines.planning.time_rules import event_times, joins
 from odradek.pipelines.planning.verdicts import SPREADING, Code, Refusal
-from odradek.pipelines.planning.written import check_names, written_in
-from odradek.pipelines.sql.functions import Kind, kind_of
+from odradek.pipelines.planning.written import check_names, named_in_sql, written_in
+from odradek.pipelines.sql.functions import Kind, kind_of, kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.pipelines.definition.column_types import ColumnType
-    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.model import Parsed, Pipeline
     from odradek.pipelines.planning.plan import End, Path
 
+STATEFUL = (Aggregation, Deduplication, KeyedState, StreamJoin, GroupSql, PairSql)
 INEXACT = frozenset((Primitive("FLOAT"), Primitive("DOUBLE")))
 THROUGH_A_TOPIC = "write the groups to a topic (mode: update), and read that in another pipeline"
 
@@ -38,6 +49,25 @@ def checked_plan(pipeline: Pipeline, problems: Problems, broken: frozenset[str] 
     check_names(plan, problems)
     apply_rules(plan, problems)
     return plan if problems.errors else with_flows(plan)
+
+
+def checked_definition(parsed: Parsed, problems: Problems) -> Plan:
+    """The plan of a definition, with its flows if nothing is wrong. Reports every problem."""
+    plan = checked_plan(parsed.pipeline, problems, parsed.broken)
+    check_definition(parsed.pipeline, facts_of(plan), problems, parsed.broken)
+    return plan
+
+
+def facts_of(plan: Plan) -> Facts:
+    upstream = {name for end in plan.ends for name in plan.upstream(end.input)}
+    declared = [each for each in plan.tables.values() if not each.is_hidden]
+    return Facts(
+        used=frozenset(plan.table(name).owner.name.lower() for name in upstream),
+        called=named_in_sql(plan),
+        built_in=frozenset(kinds()),
+        streams=frozenset(each.name.lower() for each in declared if each.path.is_stream),
+        columns={each.name.lower(): each.columns.types for each in declared if each.columns is not None},
+    )
 
 
 def plan_again(pipeline: Pipeline) -> Plan:
@@ -140,9 +170,8 @@ def static_sides(plan: Plan) -> Iterator[Refusal]:
 def groups(plan: Plan) -> Iterator[Refusal]:
     """Groups are read while they change only where they are the only state before a keyed end or `mode: update`."""
     for table in plan.tables.values():
-        needs_final = any(needs_of(each).rows_or_final for each in of_table(plan, table))
         open_groups = [path.never_final for path in map(plan.path, table.inputs) if path.never_final]
-        if needs_final and open_groups:
+        if isinstance(table.made_by, STATEFUL) and open_groups:
             name = plan.shown(open_groups[0])
             message = f"{table.described} keeps state over the groups of '{name}', which never become final"
             example = f"group '{name}' by a window of its event time, or {THROUGH_A_TOPIC}"
@@ -153,55 +182,42 @@ def groups(plan: Plan) -> Iterator[Refusal]:
     for end in plan.ends:
         path = plan.path(end.input)
         is_update_of_final = end.mode is EndMode.UPDATE and path.grouped_by is not None and not path.can_change
-        needs_final = is_update_of_final or any(needs_of(each).rows_or_final for each in of_end(plan, end))
-        if path.never_final and needs_final:
+        takes_current = end.mode is EndMode.UPDATE or (end.mode is EndMode.KEYED and path.can_change)
+        if path.never_final and (is_update_of_final or not takes_current):
             yield _never_final(plan, end, path)
         elif is_update_of_final:
             yield _final_only(plan, end, path)
 
 
 def _final_only(plan: Plan, end: End, path: Path) -> Refusal:
-    what, because = "sessions", ""
-    if path.sessions is None:
-        what, because = "groups", ": there is other state, UNION ALL or Python beside them"
-    name = plan.shown(path.sessions or path.grouped_by or "")
-    message = f"{end.described} has mode: update, and takes the {what} of '{name}' when they are final{because}"
+    what, name = "sessions" if path.sessions else "groups", plan.shown(path.sessions or path.grouped_by or "")
+    message = f"{end.described} has mode: update, and takes the {what} of '{name}' when they are final"
     return Refusal(Code.FINAL_ONLY, end, place_of(end, "mode"), message, "remove mode: update")
 
 
 def _never_final(plan: Plan, end: End, path: Path) -> Refusal:
     grouping = plan.table(path.never_final or "")
-    time, before = time_column(plan, grouping.inputs[0]), plan.shown(grouping.inputs[0])
-    is_sql = isinstance(grouping.made_by, GroupSql)
+    name, before = plan.shown(grouping.name), grouping.inputs[0]
+    time, is_sql = time_column(plan, before), isinstance(grouping.made_by, GroupSql)
     example = f"group by window({time}, '1 hour')" if is_sql else f"add window: {{column: {time}, size: 1 hour}}"
-    writes = "writes final rows"
-    if end.mode in {EndMode.KEYED, EndMode.UPDATE} and path.groups is None:
-        writes = "takes final rows behind UNION ALL and Python"
-        example += f", or {THROUGH_A_TOPIC}"
-    elif end.mode in {EndMode.KEYED, EndMode.UPDATE}:
-        writes = "takes final rows behind other state"
-        example += f", or write '{before}' to a topic, and group that in another pipeline"
-    elif end.mode is EndMode.CHANGES:
-        example += ", or use key: in place of changes:"
-    elif path.can_change:
-        key = ", or add key:, the columns of the groups" if _is_table(end) else ", or use mode: update"
-        example += ", or write them to a table with key:" if isinstance(end.target, FilesTarget) else key
-    message = f"the groups of '{plan.shown(grouping.name)}' never become final for {end.described}, which {writes}"
-    return Refusal(Code.NEVER_FINAL, end, place_of(end, "mode"), message, example)
-
-
-def _is_table(end: End) -> bool:
-    return isinstance(end.target, TableTarget | LakehouseTarget)
+    if path.can_change:
+        writes = "writes final rows"
+        other = "use a topic with mode: update, or a table with key:, the columns of the groups"
+    else:
+        writes = "takes final rows behind other state, UNION ALL or Python"
+        through = f"write '{plan.shown(before)}' to a topic, and group that in another pipeline"
+        other = THROUGH_A_TOPIC if path.groups is None else through
+    message = f"the groups of '{name}' never become final for {end.described}, which {writes}"
+    return Refusal(Code.NEVER_FINAL, end, place_of(end, "mode"), message, f"{example}, or {other}")
 
 
 def keys(plan: Plan) -> Iterator[Refusal]:
     """The key of groups is their columns as they are; the columns of a key are exact."""
     for end in plan.ends:
-        needs = [needs_of(each) for each in of_end(plan, end)]
-        if any(each.group_key for each in needs):
+        if end.mode is EndMode.KEYED and plan.path(end.input).groups is not None:
             yield from _group_key(plan, end)
         columns = plan.table(end.input).columns
-        for name in end.key if any(each.exact_key for each in needs) else ():
+        for name in end.key if end.mode in {EndMode.KEYED, EndMode.CHANGES} and plan.is_stream(end.input) else ():
             kind = None if columns is None else columns.type_of(name)
             if kind is not None and not _is_exact(kind):
                 message = f"the key column '{name}' of {end.described} is {kind.ddl}, which is not exact"
@@ -216,23 +232,22 @@ def _group_key(plan: Plan, end: End) -> Iterator[Refusal]:
     is_whole = all(any(name.lower() in key for name in columns) for columns in groups)
     if is_whole and key <= known:
         return
-    name = plan.shown(path.grouped_by or "")
-    place = place_of(end, "key")
+    name, place = plan.shown(path.grouped_by or ""), place_of(end, "key")
+    message = f"the key of {end.described} must be the columns by which '{name}' groups"
     if not groups:
         message = f"{end.described} has a key, and '{name}' has one group of all rows"
-        yield Refusal(Code.KEY_IS_NOT_THE_GROUP, end, place, message, "add by:, the columns of the key")
+        example = "add by:, the columns of the key"
     elif all(groups):
-        wanted = ", ".join(columns[0] for columns in groups)
-        message = f"the key of {end.described} must be the columns by which '{name}' groups"
-        yield Refusal(Code.KEY_IS_NOT_THE_GROUP, end, place, message, f"write key: [{wanted}]")
+        example = f"write key: [{', '.join(columns[0] for columns in groups)}]"
     else:
         made = plan.table(path.grouped_by or "").made_by
         by = made.by if isinstance(made, Aggregation) else ()
-        texts = [each.text for each in made.shape.keys] if isinstance(made, GroupSql) else list(by)
+        keys = made.shape.keys if isinstance(made, GroupSql) else ()
+        texts = [*by, *("window.start" if each.is_window else each.text for each in keys)]
         missing = texts[len(texts) - len(groups) :][groups.index(())]
-        groups_by = f"the columns by which '{name}' groups, and '{missing}' is not selected as it is"
-        message = f"the key of {end.described} must be {groups_by}"
-        yield Refusal(Code.KEY_IS_NOT_THE_GROUP, end, place, message, f"select {missing}, and add it to the key")
+        message += f", and '{missing}' is not selected as it is"
+        example = f"select {missing}, and add it to the key"
+    yield Refusal(Code.KEY_IS_NOT_THE_GROUP, end, place, message, example)
 
 
 def _is_exact(kind: ColumnType) -> bool:
@@ -251,15 +266,10 @@ def orders(plan: Plan) -> Iterator[Refusal]:
         if path.is_ordered and path.groups is None:
             continue
         if isinstance(made, Deduplication):
-            names = None if columns is None else {each.lower() for each in columns.names}
-            if names is not None and names <= {each.lower() for each in made.key}:
+            if columns is not None and not columns.without(made.key).names:
                 continue
             message = f"{table.described} keeps the first row of a key, and {_no_order(plan, made.input)}"
-            example = (
-                "use a table or view with key and order_by, or select columns in a step before, and name all of them"
-            )
-            if names is not None and columns is not None and not names & RECORD_COLUMN_NAMES:
-                example = f"write key: [{', '.join(columns.names)}], or use a table or view with key and order_by"
+            example = "name all its columns in the key, or use a table or view with key and order_by"
             yield Refusal(Code.NO_ORDER, table, table.place("deduplicate", "key"), message, example)
         elif made.order is not StateOrder.ANY:
             takes = f"the processor of {table.described} takes rows as they arrive"
@@ -268,7 +278,7 @@ def orders(plan: Plan) -> Iterator[Refusal]:
             yield Refusal(Code.NO_ORDER, table, table.place("state"), message, example)
     for end in plan.ends:
         path = plan.path(end.input)
-        if path.is_ordered or end.order_by or not any(needs_of(each).order for each in of_end(plan, end)):
+        if end.mode is not EndMode.KEYED or end.order_by or path.is_ordered or not path.is_stream:
             continue
         keeps = f"{end.described} keeps the row of each {', '.join(end.key)} that arrived last"
         message = f"{keeps}, and {_no_order(plan, end.input)}"

@@ -39,11 +39,10 @@ from odradek.pipelines.planning.plan import (
     Unplanned,
 )
 from odradek.pipelines.sql.blocks import Part, Unreadable, blocks_of
-from odradek.pipelines.sql.generators import generators_of
 from odradek.pipelines.sql.joins import Pairs
 from odradek.pipelines.sql.query import Query
 from odradek.pipelines.sql.row_errors import may_fail
-from odradek.pipelines.sql.shapes import Groups, InputFacts, Refused, Rows, shape_of
+from odradek.pipelines.sql.shapes import Groups, InputFacts, Refused, Rows, generators_of, shape_of
 from odradek.pipelines.sql.splicing import quoted
 from odradek.pipelines.sql.text import SqlError, named_tables, parse_any, position, table_name, tables_of
 
@@ -220,10 +219,8 @@ class _Maker:
         if is_static or not any(each.path.is_stream for each in tables):
             self.add(name, inputs, StaticSql(part), step)
             return
-        query = Query.read(part, self.columns)
-        facts = {
-            each.name.lower(): InputFacts(each.path.is_stream, each.path.event_time, each.columns) for each in tables
-        }
+        query = Query(part, self.columns)
+        facts = {each.name.lower(): InputFacts(each.path.is_stream, each.path.event_time) for each in tables}
         match shape_of(query, facts):
             case Rows() as shape:
                 is_plain = shape.is_plain and not self._calls_python_in_generated_rows(query, step)
@@ -234,7 +231,7 @@ class _Maker:
                 groups = f"{name}__groups"
                 self.add(groups, inputs, GroupSql(query, shape), step)
                 text = f"SELECT * EXCEPT ({quoted(PASSES)}) FROM {quoted(groups)} WHERE {quoted(PASSES)}"
-                passed = Query.read(Part(text, 0, {}), self.columns)
+                passed = Query(Part(text, 0, {}), self.columns)
                 self.add(name, (groups,), RowSql(passed, Rows((groups,), (), (), is_plain=True)), step)
             case Pairs() as shape:
                 pairs = f"{name}__pairs"

@@ -15,9 +15,8 @@ from odradek.pipelines.definition.model import (
     TopicTarget,
     place_of,
 )
-from odradek.pipelines.definition.operations import Join, PythonFunction
 from odradek.pipelines.definition.vocabulary import Encoding, Engine, FileFormat, LakehouseFormat
-from odradek.pipelines.planning.plan import EndMode, RowSql, UnionSql
+from odradek.pipelines.planning.plan import End, EndMode, RowSql, Table, Unplanned
 from odradek.pipelines.planning.verdicts import Code, Refusal
 from odradek.pipelines.planning.written import calls_of_python
 
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Place
-    from odradek.pipelines.planning.plan import End, Plan, Table
+    from odradek.pipelines.planning.plan import Plan
 
-STANDARD = "use engine: standard"
+PLAIN = "it is not plain SQL over each row, without state, joins, UNION ALL, subqueries, hints and further generators"
 
 
 def realtime(plan: Plan) -> Iterator[Refusal]:
@@ -38,49 +37,35 @@ def realtime(plan: Plan) -> Iterator[Refusal]:
     python = calls_of_python(plan)
     used = {name for end in plan.ends for name in plan.upstream(end.input) if plan.is_stream(name)}
     first = next((each.name for each in plan.streams if each.name in used), None)
-    for table in map(plan.table, sorted(used)):
-        reason = _beyond_realtime(table)
-        if table.described in python:
-            reason = f"it calls the Python function {python[table.described]}"
-        if isinstance(table.made_by, Source) and table.name != first:
-            reason = "it is a second stream"
+    subjects: list[Table | End] = [*map(plan.table, sorted(used)), *plan.ends]
+    for subject in subjects:
+        reason = _beyond_realtime(subject, first)
+        if subject.described in python:
+            reason = f"it calls the Python function {python[subject.described]}"
         if reason is not None:
-            message = f"the realtime engine does not run {table.described}: {reason}"
-            yield Refusal(Code.NOT_IN_REALTIME, table, table.place(), message, STANDARD)
-    for end in plan.ends:
-        if not isinstance(end.target, TopicTarget):
-            message = f"the realtime engine does not run {end.described}: it is not a topic"
-            yield Refusal(Code.NOT_IN_REALTIME, end, end.place, message, STANDARD)
-        elif end.target.bootstrap_servers or end.target.kafka or end.described in python:
-            reason = (
-                "it calls a Python function" if end.described in python else "it has brokers or settings of its own"
-            )
-            message = f"the realtime engine does not run {end.described}: {reason}"
-            yield Refusal(Code.NOT_IN_REALTIME, end, end.place, message, STANDARD)
+            message = f"the realtime engine does not run {subject.described}: {reason}"
+            place = subject.place() if isinstance(subject, Table) else subject.place
+            yield Refusal(Code.NOT_IN_REALTIME, subject, place, message, "use engine: standard")
 
 
-def _beyond_realtime(table: Table) -> str | None:
-    """What of a table the realtime engine does not run."""
-    made = table.made_by
+def _beyond_realtime(subject: Table | End, first: str | None) -> str | None:
+    """Why the realtime engine does not run a table or an end; `first` is the stream that it reads."""
+    if isinstance(subject, End):
+        target = subject.target
+        is_plain = isinstance(target, TopicTarget) and not target.bootstrap_servers and not target.kafka
+        return None if is_plain else "it is not a topic of the pipeline's own cluster and settings"
+    made = subject.made_by
     if isinstance(made, Source):
-        if not isinstance(made.origin, TopicOrigin):
-            return "it is no topic"
+        if not isinstance(made.origin, TopicOrigin) or subject.name != first:
+            return "it is no topic, or a second stream"
         if made.format.encoding is Encoding.AVRO:
             return "it has Avro, which is decoded in Python"
         has_limit = made.origin.max_records_per_batch is not None
         return "it has max_records_per_batch, and records have no batches" if has_limit else None
-    if table.path.state:
-        return "it keeps state" if table.name in table.path.state else None
-    if isinstance(made, UnionSql):
-        return "it has UNION ALL"
-    if isinstance(made, PythonFunction):
-        return "it runs Python"
-    if isinstance(made, Join) or (isinstance(made, RowSql) and made.shape.tables):
-        return "it has a join or a subquery"
-    if isinstance(made, RowSql) and made.query.tree.args.get("hint"):
-        return "it has a hint"
-    is_plain = not isinstance(made, RowSql) or made.shape.is_plain
-    return None if is_plain else "it has a generator beside one explode, posexplode or stack of SELECT or LATERAL VIEW"
+    if isinstance(made, Unplanned) or (subject.path.state and subject.name not in subject.path.state):
+        return None  # it, or what is before it, is refused
+    is_plain = isinstance(made, RowSql) and made.shape.is_plain
+    return None if is_plain else PLAIN
 
 
 def targets(plan: Plan) -> Iterator[Refusal]:

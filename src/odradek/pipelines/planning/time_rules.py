@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.model import Step
-from odradek.pipelines.definition.operations import Aggregation, Deduplication, KeyedState, PythonFunction, StreamJoin
-from odradek.pipelines.definition.vocabulary import StreamJoinKind
-from odradek.pipelines.planning.constructs import needs_of, of_table
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    KeyedState,
+    PythonFunction,
+    StreamJoin,
+    Window,
+)
+from odradek.pipelines.definition.vocabulary import StateClock, StreamJoinKind
 from odradek.pipelines.planning.paths import time_column
 from odradek.pipelines.planning.plan import GroupSql, PairSql, Plan, UnionSql
 from odradek.pipelines.planning.verdicts import Code, Refusal
@@ -122,9 +128,10 @@ def event_times(plan: Plan) -> Iterator[Refusal]:
             message = f"{table.described} has a second watermark; its rows have that of '{first}'"
             hint = "remove one of them: a path has one event time"
             yield Refusal(Code.SECOND_WATERMARK, table, table.place("watermark"), message, hint)
-        if not any(needs_of(each).event_time for each in of_table(plan, table)):
+        timed = _timed(table)
+        if timed is None:
             continue
-        column, place = _window_column(table)
+        column, place = timed
         if path.event_time is None:
             because = "no source before it has a watermark"
             example = _watermark_example(plan, table.name, column or time_column(plan, table.inputs[0]))
@@ -139,15 +146,19 @@ def event_times(plan: Plan) -> Iterator[Refusal]:
             yield Refusal(Code.NO_EVENT_TIME, table, place, message, example)
 
 
-def _window_column(table: Table) -> tuple[str | None, Place]:
-    """The column of a window, empty for an expression, and where it is written; of other operations their own place."""
-    made = table.made_by
-    if isinstance(made, Aggregation) and made.window is not None:
-        return made.window.column, table.place("window", "column")
-    if isinstance(made, GroupSql) and made.shape.window is not None:
-        window = made.shape.window
-        return window.time or "", table.place_in_sql(window.span[0])
-    return None, table.place("deduplicate" if isinstance(made, Deduplication) else "state")
+def _timed(table: Table) -> tuple[str | None, Place] | None:
+    """The column of a window, empty for an expression, and the place of what works by event time; None if nothing does."""
+    match table.made_by:
+        case Aggregation(window=Window() as window):
+            return window.column, table.place("window", "column")
+        case GroupSql(shape=Groups(window=WindowCall() as call)):
+            return call.time or "", table.place_in_sql(call.span[0])
+        case Deduplication(within=within) if within is not None:
+            return None, table.place("deduplicate")
+        case KeyedState(clock=StateClock.EVENT):
+            return None, table.place("state")
+        case _:
+            return None
 
 
 def _lost(plan: Plan, path: Path) -> tuple[str, str]:

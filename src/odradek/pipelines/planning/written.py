@@ -53,7 +53,7 @@ class Written:
 def check_names(plan: Plan, problems: Problems) -> None:
     """Reports columns that no table has, in SQL and in declarations, and expressions that cannot be read."""
     own = {each.name.lower() for each in plan.pipeline.functions}
-    for written in written_in(plan):
+    for written in written_in(plan, problems):
         for each in unknown_names(written.query):
             message = f"{each.message} in {written.subject.described}"
             problems.error(written.place(each.span[0]), message, each.hint, COLUMNS)
@@ -61,12 +61,6 @@ def check_names(plan: Plan, problems: Problems) -> None:
             if kind_of(call.name) is None and call.name not in own:
                 message = f"Spark has no function '{call.name}', which {written.subject.described} calls"
                 problems.warning(written.place(call.span[0]), message, suggestion(call.name, [*own, *kinds()]), COLUMNS)
-    for subject, name, text, place in expressions(plan):
-        try:
-            Query.of_expression(text, name, lambda each: plan.table(each).columns)
-        except SqlError as error:
-            message = f"the SQL of {subject.described} cannot be read: {error.message}"
-            problems.error(place.inside(*position(text, max(error.offset, 0))), message, error.hint, SQL)
     for subject, name, column, place in _named(plan):
         columns = plan.table(name).columns
         if columns is not None and column not in columns:
@@ -157,8 +151,8 @@ def _named(plan: Plan) -> Iterator[tuple[Table | End, str, str, Place]]:
             yield from ((end, end.input, column, place_of(end, *path.split("/"), column)) for column in columns)
 
 
-def written_in(plan: Plan) -> Iterator[Written]:
-    """The SQL of a definition over streams: queries, and the expressions that can be read."""
+def written_in(plan: Plan, problems: Problems | None = None) -> Iterator[Written]:
+    """The SQL of a definition over streams: queries, and the expressions that can be read. Reports the others."""
     for table in plan.tables.values():
         made, owner = table.made_by, table.owner
         operation = owner.operation if isinstance(owner, Step) else None
@@ -168,8 +162,11 @@ def written_in(plan: Plan) -> Iterator[Written]:
     for subject, name, text, place in expressions(plan):
         try:
             query = Query.of_expression(text, name, lambda each: plan.table(each).columns)
-        except SqlError:
-            continue  # reported with the names
+        except SqlError as error:
+            if problems is not None:
+                message = f"the SQL of {subject.described} cannot be read: {error.message}"
+                problems.error(place.inside(*position(text, max(error.offset, 0))), message, error.hint, SQL)
+            continue
         yield Written(subject, query, text, place, is_expression=True)
 
 

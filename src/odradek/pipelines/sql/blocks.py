@@ -106,7 +106,8 @@ class _Blocks:
             return self._parts(tokens, hidden)
         unions = [index for index in outside_brackets(tokens) if self._is_union(tokens, index)]
         if unions:
-            return [part for each in _operands(tokens, unions) for part in self._parts(each, hidden)]
+            front, *others = cut(tokens, unions)  # the others begin with ALL
+            return [part for each in (front, *(each[1:] for each in others)) for part in self._parts(each, hidden)]
         if not tokens or tokens[0].kind != "SELECT":
             raise SqlError("expected a SELECT", tokens[0].start if tokens else 0, "write SELECT … FROM …")
         own = dict(hidden)
@@ -164,12 +165,6 @@ class _Blocks:
         taken = {each.name.lower() for each in self.blocks}
         name = f"{self._step}__{suffix}"
         return self._unused_name(suffix + "_") if name.lower() in taken else name
-
-
-def _operands(tokens: Sequence[Token], unions: Sequence[int]) -> list[Sequence[Token]]:
-    """The queries around UNION ALL."""
-    first, *others = cut(tokens, unions)
-    return [first, *(each[1:] for each in others)]  # without ALL
 
 
 def _alias_behind(tokens: Sequence[Token], last: int) -> str:

@@ -59,16 +59,19 @@ CLOCK = frozenset(
 # What can fail for a row, by function or operator, and what gives null instead.
 MAY_FAIL: dict[str, str] = {
     "[]": "get", "/": "try_divide", "%": "try_mod", "div": "try_divide", "mod": "try_mod", "pmod": "try_mod",
-    "cast": "try_cast", "+": "try_add", "-": "try_subtract", "*": "try_multiply", "element_at": "try_element_at",
-    "elt": "get(array(…), n - 1)", "to_timestamp": "try_to_timestamp",
-    "to_date": "try_to_date", "to_time": "try_to_time", "to_number": "try_to_number", "to_binary": "try_to_binary",
-    "to_unix_timestamp": "try_to_timestamp", "unix_timestamp": "try_to_timestamp", "make_date": "try_to_date",
-    "make_timestamp": "try_make_timestamp", "make_interval": "try_make_interval", "parse_json": "try_parse_json",
-    "parse_url": "try_parse_url", "url_decode": "try_url_decode", "variant_get": "try_variant_get",
-    "aes_decrypt": "try_aes_decrypt", "validate_utf8": "try_validate_utf8", "sum": "try_sum", "avg": "try_avg",
-    "raise_error": "an expectation", "assert_true": "an expectation",
+    "+": "try_add", "-": "try_subtract", "*": "try_multiply", "elt": "get(array(…), n - 1)",
+    "make_date": "try_to_date", "raise_error": "an expectation", "assert_true": "an expectation",
+    **dict.fromkeys(("to_unix_timestamp", "unix_timestamp"), "try_to_timestamp"),
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"), "try_cast"),
     **dict.fromkeys(("boolean", "date", "timestamp"), "try_cast"),
+    **{
+        name: f"try_{name}"
+        for name in (
+            "cast", "element_at", "to_timestamp", "to_date", "to_time", "to_number", "to_binary", "make_timestamp",
+            "make_interval", "parse_json", "parse_url", "url_decode", "variant_get", "aes_decrypt", "validate_utf8",
+            "sum", "avg",
+        )
+    },
 }  # fmt: skip
 OPERATORS = {  # names in MAY_FAIL of sqlglot's nodes
     "Bracket": "[]", "Cast": "cast", "Div": "/", "IntDiv": "div", "Mod": "%", "Add": "+", "Sub": "-", "Neg": "-",

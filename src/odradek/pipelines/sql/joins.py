@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
-from odradek.pipelines.sql.query import Join, milliseconds
+from odradek.pipelines.definition.vocabulary import parse_duration
+from odradek.pipelines.sql.query import Join
 from odradek.pipelines.sql.text import Span, exp
 
 if TYPE_CHECKING:
@@ -115,8 +116,8 @@ class _Conditions:
                 return None
             return one[0] + sign * other[0], one[1] + sign * other[1], one[2] + sign * other[2]
         if isinstance(node, exp.Interval):
-            ms = milliseconds(node.sql("spark").replace("'", ""))
-            return None if ms is None else (0, 0, ms)
+            length = parse_duration(node.sql("spark").replace("'", ""))  # None for months, and for negative ones
+            return None if length is None else (0, 0, length.milliseconds)
         side, name = self._column(node) or (0, "")
         is_time = name and name.lower() == self._times[side]
         return (int(side == 0), int(side == 1), 0) if is_time else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -24,15 +23,9 @@ from odradek.pipelines.sql.text import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-UNITS_MS = {
-    "millisecond": 1, "second": 1_000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000,
-}  # fmt: skip
-LENGTH = re.compile(rf"([+-]?\s*\d+)\s+({'|'.join(UNITS_MS)})s?\b\s*", re.IGNORECASE)
-LENGTHS = re.compile(rf"\s*(?:interval\s+)?(?:{LENGTH.pattern})+", re.IGNORECASE)
 UNIT_FIRST = frozenset(
     ("dateadd", "date_add", "timestampadd", "datediff", "date_diff", "timediff", "timestampdiff")
 )  # with three arguments the first one is a unit: date_add(day, 1, at)
-PRESENT = ("now", "today", "tomorrow", "yesterday")
 CLAUSES = {  # arguments of sqlglot's SELECT whose names are not those of their clauses
     "order": "ORDER BY", "sort": "SORT BY", "cluster": "CLUSTER BY", "distribute": "DISTRIBUTE BY", "windows": "WINDOW",
 }  # fmt: skip
@@ -123,8 +116,6 @@ class WindowCall:
 
     function: str  # window or session_window
     time: str | None  # the column, if it is one
-    lengths: tuple[str, ...]  # as written
-    lengths_ms: tuple[int | None, ...]
     span: Span
 
 
@@ -161,10 +152,6 @@ class Query:
         self._names = tuple(self._read_names())
         self.calls += tuple(self._calls_without_parentheses())
         self.clauses = frozenset(self._other_clauses())  # those that are not row by row: "ORDER BY", "OVER" …
-
-    @classmethod
-    def read(cls, part: Part, columns_of: Callable[[str], Columns | None]) -> Query:
-        return cls(part, columns_of)
 
     @classmethod
     def of_expression(cls, text: str, table: str, columns_of: Callable[[str], Columns | None]) -> Query:
@@ -243,9 +230,6 @@ class Query:
         for name in LITERAL_FUNCTIONS:
             if name in named:
                 yield Call(name, (), named[name].span, "", exp.Null())
-        for each in self._nodes:
-            if isinstance(each, exp.Cast) and isinstance(each.this, exp.Literal) and each.this.name.lower() in PRESENT:
-                yield Call("now", (), self.span(each.this), "", each)
 
     def _read_group(self) -> Iterator[Item]:
         group = self.tree.args.get("group")
@@ -273,11 +257,9 @@ class Query:
         calls = [each for each in self.calls if each.name in WINDOWS and id(each.tree) in keys]
         if len(calls) != 1 or len(calls[0].arguments) < 2:
             return None
-        call = calls[0]
-        time, *lengths = call.tree.expressions
-        texts = tuple(each.name if isinstance(each, exp.Literal) else each.sql("spark") for each in lengths)
+        time = calls[0].tree.expressions[0]
         column = time.parts[-1].name if isinstance(time, exp.Column) else None
-        return WindowCall(call.name, column, texts, tuple(map(milliseconds, texts)), call.span)
+        return WindowCall(calls[0].name, column, calls[0].span)
 
     def _own_nodes(self) -> Iterator[exp.Expr]:
         """The nodes outside subqueries and hints; of a subquery only its root."""
@@ -369,13 +351,6 @@ class Query:
 
 def is_within(inner: Span, outer: Span) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
-
-
-def milliseconds(text: str) -> int | None:
-    """The length of '1 hour 30 minutes'; None for months, for fractions, and for what is no length."""
-    if LENGTHS.fullmatch(text) is None:
-        return None
-    return sum(int(number.replace(" ", "")) * UNITS_MS[unit.lower()] for number, unit in LENGTH.findall(text))
 
 
 def _name_by_spark(tree: exp.Expr, known: Sequence[Columns | None]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from odradek.pipelines.definition.column_types import Array, Column, ColumnType,
 from odradek.pipelines.definition.ddl import DdlError, parse_ddl
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.sql.columns import Columns
-from odradek.pipelines.sql.text import LITERAL_FUNCTIONS, WINDOWS, Span, exp, tokens_of
+from odradek.pipelines.sql.text import LITERAL_FUNCTIONS, WINDOWS, Span, exp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ Named = list[tuple[str, ColumnType | None]]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A name in a query that stands for nothing, or for more than one thing."""
+    """A name in a query that stands for nothing."""
 
     message: str
     span: Span
@@ -48,7 +48,7 @@ def repeated_names(query: Query) -> list[str]:
 
 
 def unknown_names(query: Query) -> list[Finding]:
-    """The columns that no table has, and those that several have, where the columns of all tables are known."""
+    """The columns that no table has, where the columns of all tables are known."""
     if any(each is None for each in query.columns) or not all(each.columns for each in query.laterals):
         return []
     return [found for each in query.references() if (found := _unknown(query, each)) is not None]
@@ -230,11 +230,6 @@ def _unknown(query: Query, reference: Reference) -> Finding | None:
         if isinstance(kind, Struct) and _field(kind, field) is None and field != "*":
             return _no("field", field, reference, [each.name for each in kind.fields])
         kind = _field(kind, field)
-    merged = {each.lower() for table in query.tables for each in table.using}
-    own = [each.alias for each in query.tables if each.join not in {"semi", "anti"} and name in known[each.alias]]
-    is_bare = len(tokens_of(query.text(reference.span))) == 2 * len(reference.parts) - 1
-    if len(own) > 1 and is_bare and name.lower() not in merged:
-        return Finding(f"the column '{name}' is in {' and in '.join(own)}", reference.span, f"write {own[0]}.{name}")
     return None
 
 

@@ -5,26 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
+from odradek.pipelines.definition.column_types import Map
 from odradek.pipelines.sql.functions import Kind, kind_of
-from odradek.pipelines.sql.generators import has_plain_generators
 from odradek.pipelines.sql.joins import Pairs, pairs_of
 from odradek.pipelines.sql.query import Join, Query, Reference, is_within
+from odradek.pipelines.sql.results import certain_type
 from odradek.pipelines.sql.splicing import with_paths
 from odradek.pipelines.sql.text import WINDOWS, Span, exp, tables_of, tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from odradek.pipelines.sql.columns import Columns
     from odradek.pipelines.sql.query import Call, Item, WindowCall
 
-RANKS = ("row_number", "rank", "dense_rank")
+OF_OTHER_ROWS = (
+    "views: {latest: {from: …, key: [k], order_by: [at]}}; for the first n: aggregate: {rows: "
+    '"slice(sort_array(collect_list(struct(at, …)), false), 1, n)"}, by: [k]; for a total: aggregate: {…}, by: [k], '
+    "window: {…}; for rows that need those before them: state: {key: [k], processor: package.module:Class}"
+)
 WHEN_QUERIED = "the clause where you query the table or view; a sample: WHERE pmod(xxhash64(id), 10) = 0"
 EACH_SET = "an `aggregate` for each set of columns"
 LATEST_OF_TABLE = "a join with a static table of a database, in which another pipeline keeps the latest row of each key"
 # The clauses that streams do not have, and what to write instead; the first one that a query has is named.
 ADVICE = {
-    "QUALIFY": "", "OVER": "", "WINDOW": "",
+    **dict.fromkeys(("QUALIFY", "OVER", "WINDOW"), OF_OTHER_ROWS),
     "DISTINCT ON": "a table or view with key and order_by: it has the latest row of each key",
     "DISTINCT": "deduplicate: {key: [all columns]}",
     "ROLLUP": EACH_SET, "CUBE": EACH_SET, "GROUPING SETS": EACH_SET,
@@ -50,7 +54,25 @@ class InputFacts:
 
     is_stream: bool
     event_time: str | None = None
-    columns: Columns | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """A generator in SELECT or in a LATERAL VIEW, and the columns that it makes."""
+
+    call: Call
+    names: tuple[str, ...]
+    alias: str | None
+    is_item: bool
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its rows are an array made of its arguments: those of `explode`, `posexplode` and a whole `stack`."""
+        columns, values = len(self.names), len(self.call.arguments)
+        if self.call.name == "stack":
+            count = self.call.tree.expressions[0].name if values else ""
+            return columns > 0 and values > 1 and count == str((values - 1) / columns).removesuffix(".0")
+        return values == 1 and (self.call.name, columns) in {("explode", 1), ("explode", 2), ("posexplode", 2)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +145,7 @@ class _Reading:
         subqueries = [(tree, name) for tree, name in self._read_by_subqueries if self._is_stream(name)]
         for clause in (*ADVICE, *sorted(self._query.clauses)):
             if clause in self._query.clauses:
-                advice = _ranking(self._query) if clause in {"QUALIFY", "OVER", "WINDOW"} else ADVICE.get(clause, "")
-                return Refused(clause, _span_of_word(self._query, clause.split(" ")[0]), advice)
+                return Refused(clause, _span_of_word(self._query, clause.split(" ")[0]), ADVICE.get(clause, ""))
         if subqueries:
             return self._refused_subquery(*subqueries[0])
         if self._query.tree.args.get("group") or self._aggregates or self._query.having:
@@ -137,16 +158,12 @@ class _Reading:
 
     def _refused_subquery(self, tree: exp.Query, stream: str) -> Refused:
         above = tree.find_ancestor(exp.In, exp.Exists, exp.Select)
-        names = {exp.In: "IN (SELECT …)", exp.Exists: "EXISTS (SELECT …)"}
-        kind = next((name for each, name in names.items() if isinstance(above, each)), "(SELECT …)")
-        is_not = above is not None and isinstance(above.parent, exp.Not)
-        how, behind = (", how: left", "WHERE … IS NULL") if is_not else ("", "`deduplicate`")
-        advice = (
-            f"join: {{stream: {stream}, on: [k], within: 1 hour{how}}}, and {behind} behind it"
-            if kind != "(SELECT …)"
-            else f"a step for its value, and a join: {{stream: …, on: [k], within: 1 hour}} with {stream}"
-        )
-        return Refused(f"{kind} of the stream '{stream}'", self._query.span(tree), advice)
+        kind = "IN " if isinstance(above, exp.In) else "EXISTS " if isinstance(above, exp.Exists) else ""
+        how = ", how: left" if above is not None and isinstance(above.parent, exp.Not) else ""
+        behind = "WHERE … IS NULL" if how else "`deduplicate`"
+        value = "" if kind else "a step for its value, and "
+        advice = f"{value}join: {{stream: {stream}, on: [k], within: 1 hour{how}}}, and {behind} behind it"
+        return Refused(f"{kind}(SELECT …) of the stream '{stream}'", self._query.span(tree), advice)
 
     def _rows(self) -> Rows:
         query, stream = self._query, self._streams[0]
@@ -178,11 +195,7 @@ class _Reading:
         for call in self._aggregates:
             columns = ", ".join(query.text(each) for each in call.arguments)
             if call.is_distinct and (call.name != "count" or len(call.arguments) > 1 or columns.endswith("*")):
-                advice = (
-                    f"count(DISTINCT struct({columns}))"
-                    if call.name == "count"
-                    else f"deduplicate: {{key: [the columns of the groups, {columns}]}} before the step"
-                )
+                advice = f"count(DISTINCT struct({columns})), or `deduplicate` before the step"
                 return Refused(f"{call.name}(DISTINCT {columns})", call.span, advice)
         within = [each for each in self._row_calls if each.name in WINDOWS and self._is_in_group(each.span)]
         if within and query.window is None:
@@ -243,25 +256,6 @@ class _Reading:
         )
 
 
-def _ranking(query: Query) -> str:
-    """What to write instead of a window function, with the columns of the query."""
-    window = query.tree.find(exp.Window)
-    if window is None:
-        return "an `aggregate` with `by` and a `window`"
-    by = ", ".join(each.sql("spark") for each in window.args.get("partition_by") or ()) or "k"
-    order = window.args.get("order")
-    first = order.expressions[0] if order is not None else None
-    at, is_latest = ("at", True) if first is None else (first.this.sql("spark"), bool(first.args.get("desc")))
-    call = window.this
-    if not isinstance(call, exp.Anonymous) or str(call.this).lower() not in RANKS:
-        state = f"state: {{key: [{by}], processor: package.module:Class}} for rows that need those before them"
-        return f"aggregate: {{…}}, by: [{by}], window: {{…}}; or {state}"
-    row = f'aggregate: {{row: "{"max_by" if is_latest else "min_by"}(struct(…), {at})"}}, by: [{by}]'
-    view = f"views: {{latest: {{from: {query.tables[0].table}, key: [{by}], order_by: [{at}]}}}}, or "
-    rows = f"slice(sort_array(collect_list(struct({at}, …)), {'false' if is_latest else 'true'}), 1, n)"
-    return f'{view if is_latest else ""}{row}; for the first n: aggregate: {{rows: "{rows}"}}, by: [{by}]'
-
-
 def _span_of_word(query: Query, word: str) -> Span:
     """The first token that begins with a word; that of FROM if there is none."""
     tokens = tokens_of(query.part.text)
@@ -272,3 +266,34 @@ def _span_of_word(query: Query, word: str) -> Span:
 
 def _unique(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
+
+
+def generators_of(query: Query) -> list[Generator]:
+    """The generators that are items of SELECT or a LATERAL VIEW."""
+    calls = {id(each.tree): each for each in query.calls if kind_of(each.name) is Kind.GENERATOR}
+    made = [
+        Generator(calls[id(item.tree)], item.names or _generated_names(query, calls[id(item.tree)]), None, is_item=True)
+        for item in query.items
+        if id(item.tree) in calls
+    ]
+    for view in query.laterals:
+        call = calls.get(id(view.tree))
+        if call is not None and not view.is_outer:
+            made.append(Generator(call, view.columns or _generated_names(query, call), view.alias, is_item=False))
+    return made
+
+
+def has_plain_generators(query: Query) -> bool:
+    """Whether there is no generator, or one that is plain."""
+    calls = [each for each in query.calls if kind_of(each.name) is Kind.GENERATOR]
+    made = generators_of(query)
+    return len(calls) == len(made) == len(query.laterals) + sum(each.is_item for each in made) and (
+        not made or (len(made) == 1 and made[0].is_plain)
+    )
+
+
+def _generated_names(query: Query, call: Call) -> tuple[str, ...]:
+    """The names that Spark gives to columns without an alias."""
+    if call.name == "explode" and call.tree.expressions:
+        return ("key", "value") if isinstance(certain_type(query, call.tree.expressions[0]), Map) else ("col",)
+    return ("pos", "col") if call.name == "posexplode" else ()

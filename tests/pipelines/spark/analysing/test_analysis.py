@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines.definition.places import Problems
-from odradek.pipelines.spark.analysing.analysis import Analysis, analysed
+from odradek.pipelines.spark.analysing.analysis import analysed
 from tests.pipelines.planning.plans import planned, sound_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from odradek.pipelines.definition.model import Source
 
@@ -27,7 +28,7 @@ sources:
 """
 
 
-def found(spark: SparkSession, text: str) -> tuple[Analysis, list[str]]:
+def found(spark: SparkSession, text: str) -> tuple[dict[str, StructType], list[str]]:
     """What is reported of a definition that the plan accepts."""
     problems = Problems()
     analysis = analysed(spark, sound_plan(text), problems, columns_of_database)
@@ -66,7 +67,7 @@ def test_tables_have_the_columns_that_spark_gives_them(spark: SparkSession) -> N
         """,
     )
     assert problems == []
-    shown = {name: schema.simpleString() for name, schema in analysis.schemas.items()}
+    shown = {name: schema.simpleString() for name, schema in analysis.items()}
     assert shown["hourly"] == "struct<customer:string,until:timestamp,n:bigint,total:double>"
     assert shown["each"].startswith("struct<id:bigint,n:int,")
     assert shown["placed"].startswith("struct<id:bigint,country:string,")

@@ -49,7 +49,7 @@ BATCHES: list[list[dict[str, Any]]] = [
     ],
 )
 def test_calls_and_having_are_written_for_streams(text: str, expected: str) -> None:
-    assert group_text(Query.read(Part(text, 0, {}), lambda _table: None)) == expected
+    assert group_text(Query(Part(text, 0, {}), lambda _table: None)) == expected
 
 
 @pytest.mark.spark

@@ -7,16 +7,18 @@ wrote it: its errors have a position in that text, and its columns must be those
 from __future__ import annotations
 
 import re
+import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.model import Source, Step, place_of
+from odradek.pipelines.definition.model import Source, Step, TopicOrigin, place_of
 from odradek.pipelines.definition.operations import PythonFunction, Sql
 from odradek.pipelines.definition.places import Problems
+from odradek.pipelines.definition.vocabulary import Encoding
 from odradek.pipelines.planning.plan import PASSES, GroupSql, RowSql, StaticSql, Table
 from odradek.pipelines.planning.verdicts import Code
 from odradek.pipelines.planning.written import COLUMNS, expressions
@@ -28,8 +30,7 @@ from odradek.pipelines.spark.analysing.plan_walk import (
     stateful_operator,
     unsupported,
 )
-from odradek.pipelines.spark.analysing.stand_ins import source_stand_in, stand_in
-from odradek.pipelines.spark.computing.frames import INTERNAL
+from odradek.pipelines.spark.computing.frames import INTERNAL, REJECTED, quoted
 from odradek.pipelines.spark.computing.groups import determined
 from odradek.pipelines.spark.computing.keyed_rows import SHUFFLE_PARTITIONS, SORTING
 from odradek.pipelines.spark.computing.row_program import row_program
@@ -37,6 +38,8 @@ from odradek.pipelines.spark.computing.rows import NotCompilable
 from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.engines.flow_queries import query_of
 from odradek.pipelines.spark.functions import register_functions
+from odradek.pipelines.spark.reading.record_files import RECORD_DDL
+from odradek.pipelines.spark.reading.records import PARSED
 from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, causes, plain_message
 from odradek.pipelines.spark.sessions.session import start_session
@@ -45,16 +48,17 @@ from odradek.pipelines.sql.results import type_of_name
 from odradek.pipelines.sql.text import parse_any, tables_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from odradek.pipelines.definition.model import TopicOrigin
+    from odradek.pipelines.definition.column_types import Column
     from odradek.pipelines.definition.places import Place
     from odradek.pipelines.planning.plan import End, Flow, Plan
     from odradek.pipelines.sql.blocks import Part
 
+TEXT, BYTES = "STRUCT<value: STRING>", "STRUCT<`_`: INT>"  # what `records.decoded` parses of records without a schema
 SPARK = "OD05"  # the code of what Spark refuses
 PLACE = re.compile(r"^\S*:\d+:\d+: ")  # begins messages of this package
 INEXACT = ("double", "float", "array<", "map<")
@@ -62,16 +66,12 @@ ACTION = "streaming sources must be executed"  # in Spark's words for an action 
 NO_ACTIONS = "a Python step gets a stream: use where, select and the like, and no action such as count() or collect()"
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
-    """The columns of the tables that Spark accepts, by name."""
-
-    schemas: dict[str, StructType] = field(default_factory=dict)
-
-
-def analysed(session: SparkSession, plan: Plan, problems: Problems, load: Callable[[Source], DataFrame]) -> Analysis:
-    """Reports what Spark refuses, and what it accepts and the promise does not. `load` reads a static source of which
-    the definition declares no columns. No job runs, but for the schemas of such sources."""
+def analysed(
+    session: SparkSession, plan: Plan, problems: Problems, load: Callable[[Source], DataFrame]
+) -> dict[str, StructType]:
+    """The columns of the tables that Spark accepts, by name. Reports what Spark refuses, and what it accepts and the
+    promise does not. `load` reads a static source of which the definition declares no columns. No job runs, but for
+    the schemas of such sources."""
     own = session.newSession()
     for key, value in plan.pipeline.spark.items():
         if key.startswith("spark.sql.") and own.conf.isModifiable(key):
@@ -81,7 +81,7 @@ def analysed(session: SparkSession, plan: Plan, problems: Problems, load: Callab
     analysing.tables()
     if not problems.errors:
         analysing.flows()
-    return Analysis(analysing.schemas)
+    return analysing.schemas
 
 
 @contextmanager
@@ -314,3 +314,33 @@ def _name_in(expression: str) -> str:
 
 def described(schema: StructType) -> str:
     return ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in schema.fields)
+
+
+def stand_in(session: SparkSession, schema: StructType | str, *, is_stream: bool) -> DataFrame:
+    """A frame without rows. Event time is metadata of a schema, so that a stand-in of a table has it as well."""
+    reader = session.readStream.schema(schema) if is_stream else session.read.schema(schema)
+    return reader.json(_empty_folder())
+
+
+def source_stand_in(session: SparkSession, source: Source, load: Callable[[Source], DataFrame]) -> DataFrame:
+    """A source without rows. A topic has the columns of its records and the parsed ones, because Spark would analyse
+    the text of a format again for each flow. A static table whose columns are not declared is asked for them."""
+    schema = source.format.schema
+    if isinstance(source.origin, TopicOrigin):
+        parsed = TEXT if source.format.encoding is Encoding.TEXT else BYTES
+        parsed = parsed if schema is None else f"STRUCT<{_ddl(schema.columns, ': ')}>"
+        ddl = f"{RECORD_DDL}, {PARSED} {parsed}, {REJECTED} STRING"
+        return stand_in(session, ddl, is_stream=source.is_stream)
+    if schema is not None:
+        return stand_in(session, _ddl(schema.columns, " "), is_stream=source.is_stream)
+    return stand_in(session, load(source).schema, is_stream=source.is_stream)
+
+
+def _ddl(columns: Iterable[Column], separator: str) -> str:
+    """The columns, each of which may be null, as those of a record that is not parsed are."""
+    return ", ".join(f"{quoted(each.name)}{separator}{each.type.ddl}" for each in columns)
+
+
+@cache
+def _empty_folder() -> str:
+    return tempfile.mkdtemp(prefix="odradek-empty-")

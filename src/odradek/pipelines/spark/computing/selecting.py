@@ -24,9 +24,9 @@ from odradek.pipelines.spark.computing.rows import (
 )
 from odradek.pipelines.spark.sessions.failures import plain_message
 from odradek.pipelines.sql.columns import Columns
-from odradek.pipelines.sql.generators import generators_of, has_plain_generators
 from odradek.pipelines.sql.query import Query, is_within
 from odradek.pipelines.sql.row_errors import may_fail
+from odradek.pipelines.sql.shapes import generators_of, has_plain_generators
 from odradek.pipelines.sql.splicing import with_paths, with_tables
 from odradek.pipelines.sql.text import LITERAL_FUNCTIONS, exp
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.spark.computing.rows import Frame, Path
     from odradek.pipelines.sql.blocks import Part
-    from odradek.pipelines.sql.generators import Generator
     from odradek.pipelines.sql.query import Item, Reference
+    from odradek.pipelines.sql.shapes import Generator
     from odradek.pipelines.sql.text import Span
 
 MADE, ELEMENT = "__made", "__element"  # lambda variables: a generated row, and what it is made of
@@ -112,7 +112,7 @@ def select_rows(
     """The rows of a plain SELECT; `known` has the tables that it may read, by name in lower case, and `types` what the
     plan knows of the columns of the one that it reads."""
     named = {table: columns_of(rows, types) for table, rows in known.items()}
-    query = Query.read(part, lambda table: named.get(table.lower()))
+    query = Query(part, lambda table: named.get(table.lower()))
     rows = known.get(query.tables[0].table.lower()) if len(query.tables) == 1 else None
     if rows is None:
         raise NotCompilable(f"'{name}' does not read one table")

@@ -1,6 +1,6 @@
 """The one list of constructs: what each table and each end is, and what that needs of the rows before it.
 
-The rules refuse what has not what it needs; the generator of definitions draws what has.
+The generator draws what has what it needs, and all that it draws is accepted by the rules.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from odradek.pipelines.sql.query import Join as JoinWord
 
 if TYPE_CHECKING:
     from odradek.pipelines.planning.plan import Path
+    from odradek.pipelines.sql.shapes import Groups
 
 
 class Construct(StrEnum):
@@ -144,7 +145,7 @@ def of_table(plan: Plan, table: Table) -> list[Construct]:
             found |= {Construct.COUNT_DISTINCT: is_distinct}
             if shape.window is not None:
                 is_session = shape.window.function == "session_window"
-                found |= _of_window(plan.path(shape.stream), is_session, len(shape.window.lengths) > 1)
+                found |= _of_window(plan.path(shape.stream), is_session, _is_sliding(shape))
         case Aggregation(window=window):
             found |= {Construct.GROUP: True}
             if window is not None:
@@ -162,6 +163,10 @@ def of_table(plan: Plan, table: Table) -> list[Construct]:
         case UnionSql() | Join() | PythonFunction():
             found |= {OTHERS[type(made)]: True}
     return [each for each, is_there in found.items() if is_there]
+
+
+def _is_sliding(shape: Groups) -> bool:
+    return any(each.is_window and each.text.count(",") > 1 for each in shape.keys)
 
 
 def _of_window(before: Path, is_session: bool, is_sliding: bool) -> dict[Construct, bool]:

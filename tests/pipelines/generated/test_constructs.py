@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.pipelines.planning.constructs import NEEDS, Construct, constructs_of
+from tests.pipelines.generated.constructs import NEEDS, Construct, constructs_of
 from tests.pipelines.planning.plans import sound_plan
 
 
