@@ -109,7 +109,7 @@ def test_warnings_alone_are_no_failure(offline: Run, sound: str, tmp_path: Path)
 def test_another_engine_can_be_asked_for(offline: Run, sound: str) -> None:
     ran = offline("pipeline", "validate", sound, "--engine", "realtime")
     assert ran.code == 1
-    assert "the realtime engine does not run step 'per_minute': it keeps state" in ran.output
+    assert "the realtime engine does not run step 'per_minute': it is not plain SQL over each row" in ran.output
 
 
 def test_the_environment_reaches_the_definition(offline: Run, tmp_path: Path) -> None:
