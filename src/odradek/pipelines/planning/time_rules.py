@@ -147,7 +147,7 @@ def event_times(plan: Plan) -> Iterator[Refusal]:
 
 
 def _timed(table: Table) -> tuple[str | None, Place] | None:
-    """The column of a window (empty for an expression), and the place of what needs event time; None if nothing does."""
+    """The column of a window (empty for an expression) and the place of what needs event time; None if nothing does."""
     match table.made_by:
         case Aggregation(window=Window() as window):
             return window.column, table.place("window", "column")
