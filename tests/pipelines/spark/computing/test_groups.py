@@ -77,7 +77,7 @@ def test_a_filter_sees_whole_sessions(spark: SparkSession, tmp_path: Path, *, is
     rows = stream if is_stream else spark.read.schema(ORDERS).json(str(tmp_path / "orders")).repartition(3, "at")
     if is_sql:
         text = f"{SESSIONS} from orders group by customer, session_window(at, '70 seconds')"
-        query = Query.read(Part(text, 0, {}), lambda _table: None)
+        query = Query(Part(text, 0, {}), lambda _table: None)
         sessions = grouped(query, {"orders": rows}, "at", "window_end")
     else:
         counts = (NamedExpression("n", "count(*)"),)
