@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import html
+import itertools
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from odradek.admin.cluster import Cluster
 from odradek.console.models import MOST_PIPELINES, KnownPipeline, Pipelines, parse_update
 from odradek.console.settings import ConsoleSettings
-from odradek.console.views.pipelines import draw, pipeline_row, pipeline_rows, pipeline_view, state_of
+from odradek.console.views.pipelines import GAP, HEIGHT, draw, pipeline_row, pipeline_rows, pipeline_view, state_of
 from odradek.console.web.rendering import Renderer
 from odradek.console.web.safety import Tokens
 from odradek.pipelines.letters.letter import WITH_ORIGIN
@@ -98,10 +101,32 @@ def test_a_graph_has_a_box_for_each_node_and_an_edge_for_each_input() -> None:
         "rigs": "", "readings": "50 of 5.0 k failed", "rising": "", "state": "20 rows/s", "pressure": "10 rows/s"
     }  # fmt: skip
     assert len(drawing.edges) == 5
+
+
+GRAPHS = st.lists(st.sets(st.integers(0, 11), max_size=3), min_size=1, max_size=12)
+
+
+@given(GRAPHS)
+def test_boxes_do_not_overlap_and_are_right_of_those_that_they_read(graph: list[set[int]]) -> None:
+    nodes = tuple(
+        GraphNode(
+            str(at), "step" if before else "source", str(at), "", tuple(str(each) for each in before if each < at)
+        )
+        for at, before in enumerate(graph)
+    )
+    pipelines = Pipelines()
+    take(pipelines, *encode(replace(published("p", 1000.0), nodes=nodes)))
+    (known,) = pipelines.all()
+    drawing = draw(known, {})
+    assert drawing is not None
+    boxes = {box.name: box for box in drawing.boxes}
     for box in drawing.boxes:
-        assert box.x >= 0
-        assert box.x + box.width <= drawing.width
-        assert 0 <= box.y <= drawing.height - 64
+        assert 0 < box.x < box.x + box.width < drawing.width
+        assert 0 < box.y < drawing.height - HEIGHT
+    for one, other in itertools.combinations(drawing.boxes, 2):
+        assert one.x != other.x or abs(one.y - other.y) >= HEIGHT + GAP
+    for node in nodes:
+        assert all(boxes[each].x + boxes[each].width < boxes[node.id].x for each in node.inputs)
 
 
 def test_the_figures_of_a_pipeline() -> None:

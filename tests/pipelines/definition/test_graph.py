@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
-from hypothesis import given
-from hypothesis import strategies as st
-
-from odradek.pipelines.definition.layout import lay_out
 from odradek.pipelines.definition.lineage import draw_text
 from odradek.pipelines.planning.lineage import lineage_of
 from odradek.pipelines.planning.rules import plan_again
 from tests.pipelines.definition.definitions import SOURCE, sound
-
-NAMES = [f"n{i}" for i in range(8)]
-GRAPHS = st.fixed_dictionaries(
-    {name: st.lists(st.sampled_from(NAMES), max_size=3, unique=True).map(tuple) for name in NAMES}
-)
-ACYCLIC = st.tuples(
-    *[st.lists(st.sampled_from(NAMES[:i]), max_size=3, unique=True) if i else st.just([]) for i in range(len(NAMES))]
-).map(lambda inputs: {name: tuple(before) for name, before in zip(NAMES, inputs, strict=True)})
 
 PIPELINE = (
     SOURCE
@@ -38,20 +24,6 @@ sinks:
   q: {from: d, topic: joined}
 """
 )
-
-
-@given(ACYCLIC)
-def test_nodes_of_a_drawing_do_not_overlap_and_edges_go_to_the_right(inputs: dict[str, tuple[str, ...]]) -> None:
-    layout = lay_out(inputs, dict.fromkeys(inputs, 40.0), 10.0)
-    level = {node: number for number, layer in enumerate(layout.layers) for node in layer}
-    for layer in layout.layers:
-        for above, below in pairwise(layer):
-            least = (40 * (above in inputs) + 40 * (below in inputs)) / 2 + 10
-            assert layout.heights[below] - layout.heights[above] >= least - 0.001
-    for (start, end), route in layout.routes.items():
-        assert (route[0], route[-1]) == (start, end)
-        assert all(level[after] == level[before] + 1 for before, after in pairwise(route))
-    assert set(layout.routes) == {(each, node) for node, before in inputs.items() for each in before}
 
 
 def drawn(text: str) -> str:

@@ -5,6 +5,7 @@ The graph is shapes of an SVG with live figures at its nodes, which the template
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.console.views.figures import DASH, age, compact, moment, number, rate, size, sparkline
 from odradek.console.views.overview import Chart, Tile
 from odradek.conventions.figures import count_text
-from odradek.pipelines.definition.layout import lay_out, place_columns, shortened
 from odradek.pipelines.operating.status import FlowStatus, PipelineStatus, State
 
 if TYPE_CHECKING:
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from odradek.console.records.record import Record
     from odradek.pipelines.operating.status_record import GraphNode
 
-HEIGHT, GAP, LAYER_GAP, MARGIN = 64.0, 16.0, 56.0, 8.0
+HEIGHT, GAP, COLUMN_GAP, MARGIN = 64.0, 16.0, 56.0, 8.0
 NARROWEST, WIDEST = 122.0, 216.0
-MOST_CROSSED_LAYERS = 3_000
+TIP = 6.0  # of an arrow, beyond the end of its line
+MOST_EDGES = 3_000
 NAME_WIDTH, DETAIL_WIDTH = 7.6, 6.2  # of a character
 
 
@@ -51,47 +52,65 @@ class Drawing(NamedTuple):
 
 
 def draw(known: KnownPipeline, topics: Mapping[str, TopicSummary]) -> Drawing | None:
-    """None without nodes, and for a graph that is too large to be laid out while a page waits."""
-    nodes = {node.id: node for node in known.published.nodes}
-    if not nodes or crossed_layers(known.published.nodes) > MOST_CROSSED_LAYERS:
+    """Boxes in columns, each right of those that it reads, and as high as their mean if there is room. None without
+    nodes, and for a graph with too many edges for a page."""
+    nodes = known.published.nodes
+    if not nodes or sum(len(node.inputs) for node in nodes) > MOST_EDGES:
         return None
-    figures = {node.id: figure_of(node, known, topics) for node in nodes.values()}
-    layout = lay_out({node.id: node.inputs for node in nodes.values()}, dict.fromkeys(nodes, HEIGHT), GAP)
-    widths = {each: width_of(node, figures[each][0]) for each, node in nodes.items()}
-    columns = place_columns(layout, widths, MARGIN, LAYER_GAP)
-    middles = {each: MARGIN + height for each, height in layout.heights.items()}
-    boxes = []
-    for name, node in nodes.items():
-        level = columns.level_of[name]
-        width = columns.widths[level]
-        figure, tone = figures[name]
-        boxes.append(
-            Box(
-                columns.lefts[level],
-                middles[name] - HEIGHT / 2,
-                width,
-                node.kind,
-                shortened(node.name, width - 26, NAME_WIDTH),
-                shortened(node.detail, width - 26, DETAIL_WIDTH),
-                figure,
-                tone,
-                f"{node.kind} {node.name}: {node.detail}",
-                node.topics[0] if len(node.topics) == 1 and node.topics[0] in topics else "",
-            )
-        )
-    edges = tuple(columns.edge(route, middles) for route in layout.routes.values())
-    lowest = max(middles[each] + (HEIGHT / 2 if each in nodes else 0.0) for each in middles)
-    return Drawing(columns.right + MARGIN, lowest + MARGIN, tuple(boxes), edges)
+    levels, boxes = levels_of(nodes), dict[str, Box]()
+    right, ends = 0.0, list[float]()  # the lower ends of the columns
+    for level in range(max(levels.values()) + 1):
+        column = [(node, *figure_of(node, known, topics)) for node in nodes if levels[node.id] == level]
+        left = right + (COLUMN_GAP if boxes else MARGIN)
+        width = max(width_of(node, figure) for node, figure, _ in column)
+        before = {node.id: [boxes[each].y for each in node.inputs] for node, *_ in column}
+        heights = {name: sum(found) / len(found) if found else math.inf for name, found in before.items()}
+        below = MARGIN
+        for node, figure, tone in sorted(column, key=lambda each: heights[each[0].id]):
+            top = max(below, heights[node.id]) if before[node.id] else below
+            name, detail = shortened(node.name, width, NAME_WIDTH), shortened(node.detail, width, DETAIL_WIDTH)
+            title = f"{node.kind} {node.name}: {node.detail}"
+            href = node.topics[0] if len(node.topics) == 1 and node.topics[0] in topics else ""
+            boxes[node.id] = Box(left, top, width, node.kind, name, detail, figure, tone, title, href)
+            below = top + HEIGHT + GAP
+        right = left + width
+        ends.append(below - GAP)
+    edges = tuple(
+        edge(boxes[each], boxes[node.id], max(ends[levels[each] + 1 : levels[node.id]], default=None))
+        for node in nodes
+        for each in node.inputs
+    )
+    return Drawing(right + MARGIN, max(ends) + MARGIN, tuple(boxes.values()), edges)
 
 
-def crossed_layers(nodes: Sequence[GraphNode]) -> int:
-    """The length of all edges in layers: the number of points that the layout has to arrange."""
-    depth: dict[str, int] = {}
-    length = 0
+def levels_of(nodes: Sequence[GraphNode]) -> dict[str, int]:
+    """The column of each node: that of a source is the one before its first reader."""
+    levels: dict[str, int] = {}
     for node in nodes:
-        depth[node.id] = max((depth[each] + 1 for each in node.inputs), default=0)
-        length += sum(depth[node.id] - depth[each] for each in node.inputs)
-    return length
+        levels[node.id] = max((levels[each] + 1 for each in node.inputs), default=0)
+    first = dict[str, int]()
+    for node in nodes:
+        first |= {each: min(first.get(each, levels[node.id]), levels[node.id]) for each in node.inputs}
+    return {node.id: levels[node.id] if node.inputs else first.get(node.id, 1) - 1 for node in nodes}
+
+
+def edge(start: Box, end: Box, below: float | None) -> tuple[str, str]:
+    """The paths of the line from one box to another, and of its tip. A line passes below the columns between them."""
+    last = (end.x - TIP, end.y + HEIGHT / 2)
+    points = [(start.x + start.width, start.y + HEIGHT / 2), last]
+    if below is not None:
+        points[1:1] = [(points[0][0] + COLUMN_GAP, below + MARGIN / 2), (last[0] - COLUMN_GAP, below + MARGIN / 2)]
+    line = f"M {points[0][0]:.1f} {points[0][1]:.1f}"
+    for (x, y), (to_x, to_y) in itertools.pairwise(points):
+        bend = (to_x - x) / 2
+        line += f" C {x + bend:.1f} {y:.1f} {to_x - bend:.1f} {to_y:.1f} {to_x:.1f} {to_y:.1f}"
+    return line, f"M {end.x:.1f} {last[1]:.1f} l -8 -4.5 v 9 z"
+
+
+def shortened(text: str, width: float, character: float) -> str:
+    """The text, cut to the width of a box; `character` is the average width of one."""
+    most = max(int((width - 26) / character), 3)
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def figure_of(node: GraphNode, known: KnownPipeline, topics: Mapping[str, TopicSummary]) -> tuple[str, str]:
