@@ -132,11 +132,9 @@ def _prefixed(left: Columns | None, right: Columns | None) -> Columns | None:
 
 def _united(parts: Sequence[Columns | None]) -> Columns | None:
     """The names of the first part, with the types that all parts have."""
-    known = [list(each.types.values()) for each in parts if each is not None]
+    known = [[*each.types.values()] for each in parts if each is not None]
     first = parts[0]
     if first is None or len(known) < len(parts) or len(set(map(len, known))) > 1:
         return first
-    kinds = (set(each) for each in zip(*known, strict=True))
-    return Columns(
-        {name: next(iter(kind)) if len(kind) == 1 else None for name, kind in zip(first.names, kinds, strict=True)}
-    )
+    kinds = zip(first.names, *known, strict=True)
+    return Columns({name: kind if {kind} == {*others} else None for name, kind, *others in kinds})

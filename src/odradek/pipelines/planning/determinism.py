@@ -16,7 +16,8 @@ from odradek.pipelines.sql.text import exp, parse_any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.pipelines.planning.plan import Plan, Table
+    from odradek.pipelines.definition.places import Place
+    from odradek.pipelines.planning.plan import End, Plan, Table
     from odradek.pipelines.sql.blocks import Part
     from odradek.pipelines.sql.query import Call
 
@@ -39,8 +40,7 @@ def determinism(plan: Plan) -> Iterator[Refusal]:
             if what in impure:
                 advice = "a function with deterministic: true, whose result depends on its arguments alone"
             if advice is not None:
-                message = f"{written.subject.described} uses {what}, which the rows do not determine"
-                yield Refusal(Code.UNDETERMINED, written.subject, written.place(call.span[0]), message, f"use {advice}")
+                yield _undetermined(written.subject, what, written.place(call.span[0]), advice)
             if reads_clock(what, len(call.arguments)):
                 reads = f"{written.subject.described} reads the clock by {what}"
                 message = f"{reads}: rows that are read again have another result"
@@ -58,12 +58,16 @@ def determinism(plan: Plan) -> Iterator[Refusal]:
             yield from _samples(table, made.query.part, made.query.tree)
 
 
+def _undetermined(subject: Table | End, what: str, place: Place, advice: str) -> Refusal:
+    message = f"{subject.described} uses {what}, which the rows do not determine"
+    return Refusal(Code.UNDETERMINED, subject, place, message, f"use {advice}")
+
+
 def _samples(table: Table, part: Part, tree: exp.Expr) -> Iterator[Refusal]:
     """A sample of a static table has other rows in each batch."""
     if tree.find(exp.TableSample):
-        message = f"{table.described} uses TABLESAMPLE, which the rows do not determine"
-        hint = "use a condition, such as where pmod(xxhash64(id), 10) = 0"
-        yield Refusal(Code.UNDETERMINED, table, table.place_in_sql(part.start), message, hint)
+        advice = "a condition, such as where pmod(xxhash64(id), 10) = 0"
+        yield _undetermined(table, "TABLESAMPLE", table.place_in_sql(part.start), advice)
 
 
 def _random_calls(table: Table, part: Part, tree: exp.Expr) -> Iterator[Refusal]:
@@ -71,9 +75,7 @@ def _random_calls(table: Table, part: Part, tree: exp.Expr) -> Iterator[Refusal]
     for node in tree.find_all(exp.Anonymous):
         name = str(node.this).lower()
         if undetermined(name) == HASHED:
-            message = f"{table.described} uses {name}, which the rows do not determine"
-            place = table.place_in_sql(node.meta["start"] + part.start)
-            yield Refusal(Code.UNDETERMINED, table, place, message, f"use {HASHED}")
+            yield _undetermined(table, name, table.place_in_sql(node.meta["start"] + part.start), HASHED)
 
 
 def _implicit_cast(written: Written, call: Call) -> Iterator[Refusal]:

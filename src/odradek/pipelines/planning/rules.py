@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.column_types import ColumnType
     from odradek.pipelines.definition.model import Parsed, Pipeline
+    from odradek.pipelines.definition.places import Place
     from odradek.pipelines.planning.plan import End, Path
 
 STATEFUL = (Aggregation, Deduplication, KeyedState, StreamJoin, GroupSql, PairSql)
@@ -99,10 +100,8 @@ def shapes(plan: Plan) -> Iterator[Refusal]:
     for table in plan.tables.values():
         made = table.made_by
         if isinstance(made, Unplanned):
-            place = table.place_in_sql(made.why.span[0])
-            message = f"{table.described} has {made.why.clause.rstrip(',')}, which a stream does not have row by row"
-            example = f"write {made.why.advice.removeprefix('write ')}"
-            yield Refusal(Code.NOT_ROW_BY_ROW, table, place, message, example)
+            advice = f"write {made.why.advice.removeprefix('write ')}"
+            yield _not_row_by_row(table, made.why.clause.rstrip(","), table.place_in_sql(made.why.span[0]), advice)
         elif isinstance(made, Join) and plan.is_stream(made.table):
             message = f"{table.described} joins the table '{made.table}', which is a stream"
             example = f"write join: {{stream: {made.table}, on: [{', '.join(made.on)}], within: 1 hour}}"
@@ -123,16 +122,20 @@ def expressions(plan: Plan) -> Iterator[Refusal]:
             continue
         if query.clauses or query.subqueries:
             clause = next(iter(sorted(query.clauses)), "(SELECT …)")
-            message = f"{subject.described} has {clause}, which a stream does not have row by row"
-            example = f"write it without {clause}" if query.clauses else "join the table in a step before"
-            yield Refusal(Code.NOT_ROW_BY_ROW, subject, written.place(0), message, example)
+            advice = f"write it without {clause}" if query.clauses else "join the table in a step before"
+            yield _not_row_by_row(subject, clause, written.place(0), advice)
         made = subject.made_by if isinstance(subject, Table) else None
         aggregates = {each.expression for each in made.aggregates} if isinstance(made, Aggregation) else set()
         for call in query.calls:
             if kind_of(call.name) is Kind.AGGREGATE and written.text not in aggregates:
-                message = f"{subject.described} has {query.text(call.span)}, which a stream does not have row by row"
-                example = f"compute it in a step before: aggregate: {{value: {query.text(call.span)}}}"
-                yield Refusal(Code.NOT_ROW_BY_ROW, subject, written.place(call.span[0]), message, example)
+                text = query.text(call.span)
+                advice = f"compute it in a step before: aggregate: {{value: {text}}}"
+                yield _not_row_by_row(subject, text, written.place(call.span[0]), advice)
+
+
+def _not_row_by_row(subject: Table | End, clause: str, place: Place, advice: str) -> Refusal:
+    message = f"{subject.described} has {clause}, which a stream does not have row by row"
+    return Refusal(Code.NOT_ROW_BY_ROW, subject, place, message, advice)
 
 
 def static_sides(plan: Plan) -> Iterator[Refusal]:

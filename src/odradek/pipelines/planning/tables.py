@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import (
@@ -47,7 +48,7 @@ from odradek.pipelines.sql.splicing import quoted
 from odradek.pipelines.sql.text import SqlError, named_tables, parse_any, position, table_name, tables_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.operations import Operation
@@ -112,40 +113,30 @@ def _ordered(pipeline: Pipeline, problems: Problems, broken: frozenset[str]) -> 
     """The steps, each behind those that it reads."""
     names = [*(each.name for each in pipeline.sources), *(each.name for each in pipeline.steps), *broken]
     declared = {name.lower(): name for name in names}
-    waiting = {}
+    steps, graph = {}, {}
     for step in pipeline.steps:
         inputs = inputs_of(step)
         for name, place in inputs:
             if name.lower() not in declared:
                 _report_unknown(f"step '{step.name}'", name, place, declared.values(), problems)
-        waiting[step.name.lower()] = (step, {name.lower() for name, _ in inputs})
+        steps[step.name.lower()], graph[step.name.lower()] = step, {name.lower() for name, _ in inputs}
     ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
     for end in ends:
         if end.input.lower() not in declared:
-            reader = f"{'sink' if isinstance(end, Sink) else 'view'} '{end.name}'"
-            _report_unknown(reader, end.input, place_of(end, "from"), declared.values(), problems)
-    made = {each.name.lower() for each in pipeline.sources}
-    while ready := [name for name, (_, inputs) in waiting.items() if inputs <= made]:
-        for name in ready:
-            yield waiting.pop(name)[0]
-            made.add(name)
-    for name, (step, read) in waiting.items():
-        if name in _reachable(read, {key: reads for key, (_, reads) in waiting.items()}):
-            message = f"step '{step.name}' reads itself, directly or through other steps"
-            problems.error(step.place, message, "change the input of one of them", NAMES)
+            _report_unknown(f"'{end.name}'", end.input, place_of(end, "from"), declared.values(), problems)
+    try:
+        order = [*TopologicalSorter(graph).static_order()]
+    except CycleError as error:
+        for name in dict.fromkeys(error.args[1]):
+            message = f"step '{steps[name].name}' reads itself, directly or through other steps"
+            problems.error(steps[name].place, message, "change the input of one of them", NAMES)
+        return
+    yield from (steps[name] for name in order if name in steps)
 
 
 def _report_unknown(reader: str, name: str, place: Place, declared: Iterable[str], problems: Problems) -> None:
     hint = suggestion(name, declared, what="sources and steps") or "declare a source first"
     problems.error(place, f"{reader} reads '{name}', which is neither a source nor a step", hint, NAMES)
-
-
-def _reachable(names: set[str], inputs: Mapping[str, set[str]]) -> set[str]:
-    found: set[str] = set()
-    while names - found:
-        found |= names
-        names = {each for name in names for each in inputs.get(name, ())}
-    return found
 
 
 class _Maker:

@@ -24,15 +24,6 @@ class Columns:
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._folded
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Columns) and list(self.types.items()) == list(other.types.items())
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.types))
-
-    def __repr__(self) -> str:
-        return f"Columns({self.types})"
-
     @property
     def names(self) -> list[str]:
         return list(self.types)

@@ -77,8 +77,7 @@ def _widens(source: ColumnType, target: ColumnType | None) -> bool:
         return name in DIGITS and target.precision - target.scale >= DIGITS[name]
     if target in FLOATS:
         return source in NUMBERS or isinstance(source, Decimal)
-    if name.startswith("TIMESTAMP") and target == Primitive("BIGINT"):
-        return True
-    wider = INTEGERS[INTEGERS.index(name) :] if name in INTEGERS else ()
-    is_wider = isinstance(target, Primitive) and target.name in wider
-    return is_wider or (source in TIMES and target == Primitive("DATE"))
+    wanted = target.name if isinstance(target, Primitive) else ""
+    if name in INTEGERS:
+        return wanted in INTEGERS[INTEGERS.index(name) :]
+    return source in TIMES and (wanted == "DATE" or (wanted == "BIGINT" and name != "DATE"))
