@@ -82,6 +82,14 @@ rigs.function("same", python="defined:squared", returns="DOUBLE", deterministic=
 rigs.source("plants", jdbc={"url": "jdbc:sqlite:${DATABASE:-plants}.db", "table": "plants"}, refresh="10 minutes")
 rigs.step("planted", from_="high", join={"table": "plants", "on": "id"}, expect={"e": "squared(pressure) > ${least}"})
 rigs.sink("planted", from_="planted", topic="planted", key="cubed(pressure)")
+mark = {"column": "shown_at", "delay": datetime.timedelta(minutes=1)}
+rigs.source("shown", topic="shown", schema="id BIGINT, shown_at TIMESTAMP", watermark=mark)
+pair = {"stream": "shown", "on": ["id"], "within": datetime.timedelta(hours=1), "how": "full"}
+rigs.step("pairs", from_="rigs", join=pair)
+gap = {"column": "shown_at", "gap": "30 minutes"}
+rigs.step("visits", from_="shown", by=["id"], window=gap, aggregate={"n": "count(*)"})
+rigs.sink("pairs", from_="pairs", topic="pairs")
+rigs.sink("visits", from_="visits", topic="visits")
 '''
 
 YAML = """
@@ -96,6 +104,7 @@ sources:
     watermark: {column: at, delay: 60 s}
   pumps: {files: {path: pumps.csv, format: csv}, schema: "id bigint, name string"}
   plants: {jdbc: {url: "jdbc:sqlite:plants.db", table: plants}, refresh: 600 s}
+  shown: {topic: shown, schema: "id BIGINT, shown_at TIMESTAMP", watermark: {column: shown_at, delay: 1 minute}}
 steps:
   high:
     sql: select * from rigs where pressure > 100
@@ -104,11 +113,15 @@ steps:
   located: {from: [high, pumps], python: "defined:located"}
   last: {from: high, python: "defined:last", view: {key: id, order_by: at}}
   planted: {from: high, join: {table: plants, on: id}, expect: {e: squared(pressure) > 1}}
+  pairs: {from: rigs, join: {stream: shown, on: id, within: 60 minutes, how: full}}
+  visits: {from: shown, by: id, window: {column: shown_at, gap: 30 minutes}, aggregate: {n: count(*)}}
 sinks:
   out: {from: located, topic: out, key: id}
   table: {from: per_minute, table: t, key: [id, window_start], mode: upsert}
   call: {from: high, python: "defined:call"}
   planted: {from: planted, topic: planted, key: cubed(pressure)}
+  pairs: {from: pairs, topic: pairs}
+  visits: {from: visits, topic: visits}
 views:
   totals: {from: high, by: id, aggregate: {n: count(*)}}
 functions:

@@ -1,10 +1,11 @@
-"""What the realtime engine refuses besides the constructs of docs/rules/12-realtime.md."""
+"""What the realtime engine refuses besides the constructs of docs/rules/12-realtime.md, and ends of one target."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.pipelines.definition.definitions import reported
+from odradek.pipelines.definition.vocabulary import Engine
+from tests.pipelines.definition.definitions import reported, reported_for
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,71 @@ def test_records_that_real_time_mode_cannot_read_are_refused(keys: str, reason: 
     assert reported(text) == [
         f"3:11: error OP018: the realtime engine does not run source 's': {reason}; use engine: standard"
     ]
+
+
+TWO = """
+pipeline: p
+spark: {spark.jars: x.jar, spark.sql.catalog.lake: org.apache.iceberg.spark.SparkCatalog}
+sources:
+  a: {topic: a, schema: "id BIGINT, x BIGINT"}
+  b: {topic: b, schema: "id BIGINT, x BIGINT"}
+"""
+SHARED = "error: sink 'q' writes the table or folder of sink 'o', and rows of one would replace those of the other"
+DELTA = "lakehouse: {format: delta, path: lake/t"
+NAMED = "lakehouse: {format: delta, table: s.t"
+ICEBERG = "lakehouse: {format: iceberg, table: lake.s.t"
+
+
+def refusals(target: str, other: str, engine: Engine | None = None) -> list[str]:
+    sinks = f"sinks: {{o: {{from: a, {target}}}, q: {{from: b, {other}}}}}"
+    return [each.partition(";")[0] for each in reported_for(sinks, engine, TWO) if each.startswith("error")]
+
+
+def keyed(url: str) -> str:
+    return f"table: t, key: [id], url: '{url}'"
+
+
+def files(path: str) -> str:
+    return f"files: {{path: '{path}', format: json}}"
+
+
+@pytest.mark.parametrize(
+    ("target", "other"),
+    [
+        ("table: t, key: [id]", "table: T, key: [id]"),
+        ("table: t", "table: t, changes: {key: [id], sequence: x}"),
+        ("table: t, key: [id], order_by: x", "table: t, key: [id], order_by: x"),
+        (keyed("sqlite:///p.db"), "table: t, key: [id]"),
+        (keyed("sqlite:///x/../w.db"), keyed("sqlite+pysqlite:///w.db")),
+        (keyed("sqlite:////tmp/w.db"), keyed("sqlite:////tmp/./w.db?timeout=5")),
+        (keyed("postgres://h/d"), keyed("postgresql+psycopg://h/d")),
+        (files("x"), files("y/../x")),
+        (files("/x"), files("file:///x")),
+        (files("/x/./z"), files("file:///x/y/../z/")),
+        (files("s3://x/y"), files("s3://x/y/")),
+        (f"{DELTA}/../t}}", f"{DELTA}, key: [id]}}"),
+        (f"{NAMED}, key: [id]}}", f"{NAMED.replace('s.t', 'S.T')}}}"),
+        (f"{ICEBERG}, key: [id]}}", f"{ICEBERG}}}"),
+    ],
+)
+def test_two_ends_of_one_target_are_refused_in_each_spelling_of_it(target: str, other: str) -> None:
+    assert refusals(target, other) == [SHARED]
+    assert refusals(target, other, Engine.BATCH) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "other"),
+    [
+        ("table: t", "table: t"),
+        ("table: t, key: [id]", keyed("sqlite:///other.db")),
+        (keyed("sqlite:///p.db"), keyed("sqlite:////p.db")),
+        (keyed("postgresql://h/d"), keyed("postgresql://h/e")),
+        (files("x"), files("y")),
+        (files("s3://x/y"), files("/x/y")),
+        (f"{DELTA}}}", f"{DELTA}}}"),
+        (f"{DELTA}, key: [id]}}", f"{DELTA}2, key: [id]}}"),
+        (f"{DELTA}, key: [id]}}", f"{NAMED}, key: [id]}}"),
+    ],
+)
+def test_ends_of_different_targets_are_accepted(target: str, other: str) -> None:
+    assert refusals(target, other) == []
