@@ -123,7 +123,8 @@ def _ordered(pipeline: Pipeline, problems: Problems, broken: frozenset[str]) -> 
     ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
     for end in ends:
         if end.input.lower() not in declared:
-            _report_unknown(f"'{end.name}'", end.input, place_of(end, "from"), declared.values(), problems)
+            reader = f"{'sink' if isinstance(end, Sink) else 'view'} '{end.name}'"
+            _report_unknown(reader, end.input, place_of(end, "from"), declared.values(), problems)
     try:
         order = [*TopologicalSorter(graph).static_order()]
     except CycleError as error:
