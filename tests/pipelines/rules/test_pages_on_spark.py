@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -67,7 +68,10 @@ def refusals(spark: SparkSession, example: Example) -> list[str]:
     parsed = None if root is None else parse_pipeline(root, problems)
     assert parsed is not None
     found = Problems()
-    analysed(spark, checked_plan(parsed.pipeline, problems, parsed.broken), found, not_read)
+    plan = checked_plan(parsed.pipeline, problems, parsed.broken)
+    read = {name for end in plan.ends for name in plan.upstream(end.input)}
+    sources = tuple(each for each in parsed.pipeline.sources if each.name in read)  # of all that the page has
+    analysed(spark, checked_plan(replace(parsed.pipeline, sources=sources), problems), found, not_read)
     return [str(each) for each in found.errors]
 
 
