@@ -21,6 +21,7 @@ from odradek.pipelines.spark.launching import (
     run_pipeline,
 )
 from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.writing.topics import Cluster
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -83,6 +84,7 @@ DEFINITION = """
     warehouse: sqlite:///w.db
     sources: {rows: {topic: "@in", schema: "id BIGINT, at TIMESTAMP"}}
     views: {n: {from: rows, by: [id], aggregate: {n: "count(*) + size(at)"}}}
+    sinks: {out: {from: rows, topic: "@never"}}
 """
 
 
@@ -100,3 +102,4 @@ def test_a_definition_that_spark_refuses_is_not_started(
         run_pipeline(pipeline, RunOptions(until_caught_up=True), lambda: False, callbacks)
     with sqlite3.connect(stage.folder / "w.db") as connection:
         assert connection.execute("select name from sqlite_master").fetchall() == []
+    assert stage.topic("never") not in Cluster(stage.bootstrap_servers, {}).partitions

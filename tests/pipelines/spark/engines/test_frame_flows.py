@@ -10,7 +10,6 @@ import pytest
 
 from odradek.pipelines.spark.computing.frames import RECORD_NAMES
 from odradek.pipelines.spark.computing.keyed_rows import SHUFFLE_PARTITIONS
-from odradek.pipelines.spark.sessions.failures import PipelineError
 from tests.pipelines.spark.engines.folder_stage import FolderStage
 
 if TYPE_CHECKING:
@@ -110,10 +109,6 @@ def run(spark: SparkSession, folder: Path, steps: str, engine: str) -> tuple[Fol
     return stage, reports
 
 
-def sorted_records(stage: FolderStage, topic: str) -> list[Any]:
-    return sorted(stage.records(topic), key=repr)
-
-
 @pytest.mark.parametrize("engine", ["standard", "batch"])
 def test_joins_and_unions_are_computed_batch_by_batch(spark: SparkSession, tmp_path: Path, engine: str) -> None:
     stage, reports = run(spark, tmp_path, STEPS["frames"], engine)
@@ -206,32 +201,6 @@ def test_a_processor_gets_the_rows_of_a_key_in_the_order_of_their_records(
         for k in "abc"
         for number, x in enumerate(row["n"] + half for row in rows if row["k"] == k for half in (0, 0.5))
     ]
-
-
-PYTHON = """
-def large(rows):
-    return rows.where("n > 2")
-"""
-
-
-def test_rows_that_must_not_be_there_stop_the_pipeline(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "filters.py").write_text(PYTHON)
-    stage = staged(
-        spark,
-        tmp_path,
-        """
-steps:
-  large: {from: orders, python: "filters:large", schema: "id BIGINT, k STRING, n BIGINT, at TIMESTAMP"}
-  few: {sql: "select id from large", expect: {early: {check: id < 4, otherwise: fail}}}
-sinks: {few: {from: few, topic: few}, stored: {from: few, table: stored}}
-""",
-        "standard",
-    )
-    with pytest.raises(PipelineError, match="step 'few': a row does not meet 'early', which stops the pipeline"):
-        stage.run()
-    assert stage.records("few") == [{"id": 1}, {"id": 2}]
-    assert stage.rows("stored") == [(1,), (2,)]
-    stage.close()
 
 
 MOVED = """

@@ -1,4 +1,4 @@
-"""From a topic through SQL to topics and dead letters, as a stream and as a batch."""
+"""From a topic through SQL to topics and dead letters."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines.definition.vocabulary import Otherwise
-from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines.running import PipelineFailed
-from odradek.pipelines.spark.launching import DefinitionRefused, Run
-from odradek.pipelines.spark.writing.topics import Cluster, TopicMissing, check_topics
+from odradek.pipelines.spark.writing.topics import TopicMissing
 
 if TYPE_CHECKING:
     from tests.pipelines.spark.stage import Stage
@@ -110,24 +108,6 @@ def test_records_become_records_and_the_rest_dead_letters(stage: Stage) -> None:
 
 
 @pytest.mark.soak
-def test_a_restart_goes_on_where_it_stopped(stage: Stage) -> None:
-    fill(stage)
-    pipeline = stage.pipeline(DEFINITION)
-    stage.run(pipeline)
-    stage.produce("in", [{"id": 3, "pressure": 1}])
-    (report,) = stage.run(pipeline)
-    assert report.rows == 1
-    assert sorted(record.json["id"] for record in stage.read("out")) == [1, 2, 3]
-
-
-@pytest.mark.soak
-def test_a_batch_gives_the_same(stage: Stage) -> None:
-    fill(stage)
-    stage.run_once(stage.pipeline(DEFINITION))
-    check_outputs(stage)
-
-
-@pytest.mark.soak
 def test_text_and_bytes_pass_through(stage: Stage) -> None:
     stage.create("in")
     stage.produce("in", [b"\x00\xff", b"hello"], key="k")
@@ -166,15 +146,3 @@ def test_a_topic_that_is_missing_is_named(stage: Stage) -> None:
         """)
     with pytest.raises(TopicMissing, match=f"topic {stage.topic('nowhere')} of source 'readings' does not exist"):
         stage.run(pipeline)
-
-
-def test_a_definition_that_spark_refuses_leaves_no_topics(stage: Stage) -> None:
-    stage.create("in")
-    pipeline = stage.pipeline("""
-        sources: {readings: {topic: "@in", schema: "id BIGINT"}}
-        steps: {bad: {sql: "select id, parse_url(id, id, id, id) as x from readings"}}
-        sinks: {out: {from: bad, topic: "@never"}}
-    """)
-    with pytest.raises(DefinitionRefused, match=r"pipeline.yml:\d+:\d+: error OD05: .*parse_url"):
-        Run(pipeline, check_topics(pipeline), plan_again(pipeline)).analyse(stage.spark)
-    assert stage.topic("never") not in Cluster(stage.bootstrap_servers, {}).partitions
