@@ -12,7 +12,7 @@ from odradek.examples.folders import find_example
 from odradek.examples.live_view.loading import load_view
 from odradek.examples.simulator.loading import load_simulation
 from odradek.examples.simulator.population import Population
-from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.definition.loading import Choices, load_yaml
 from odradek.pipelines.definition.model import Pipeline, TopicTarget
 from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.vocabulary import Engine
@@ -23,7 +23,7 @@ STANDARD, REALTIME = EXAMPLE.definition, str(EXAMPLE.folder / "pipeline-realtime
 
 
 def loaded(file: str, engine: Engine | None = None) -> Pipeline:
-    definition = load_yaml(file, {}, engine)
+    definition = load_yaml(file, {}, Choices(engine=engine))
     assert definition.is_sound, definition.problems
     assert [each for each in definition.problems if "timers of step 'silent'" not in each.message] == []
     assert definition.pipeline is not None
@@ -44,7 +44,7 @@ def test_the_definitions_are_sound(file: str, engine: Engine | None) -> None:
 
 
 def test_the_realtime_engine_refuses_what_keeps_state() -> None:
-    definition = load_yaml(STANDARD, {}, Engine.REALTIME)
+    definition = load_yaml(STANDARD, {}, Choices(engine=Engine.REALTIME))
     refused = " ".join(problem.message for problem in definition.problems)
     assert not definition.is_sound
     for name in ("pressure_by_minute", "silent", "per_minute", "minutes", "pump_state"):

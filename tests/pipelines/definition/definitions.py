@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from odradek.pipelines.definition.loading import define_yaml
+from odradek.pipelines.definition.loading import Choices, assembled
 from odradek.pipelines.definition.places import Problems
+from odradek.pipelines.definition.yaml_nodes import read_raw_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,9 @@ def mappings(keys: list[str], values: st.SearchStrategy[Any]) -> st.SearchStrate
 
 def define(text: str, environment: Mapping[str, str] | None = None, engine: Engine | None = None) -> Definition:
     """A definition in a file named p.yml."""
-    return define_yaml(textwrap.dedent(text), "p.yml", environment or {}, engine, Problems())
+    problems = Problems()
+    root = read_raw_yaml(textwrap.dedent(text), "p.yml", problems)
+    return assembled(root, "p.yml", environment or {}, problems, Choices(engine=engine))
 
 
 def reported(text: str, environment: Mapping[str, str] | None = None, engine: Engine | None = None) -> list[str]:

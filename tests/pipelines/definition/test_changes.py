@@ -39,7 +39,7 @@ def test_python_declares_the_same() -> None:
     made = Pipeline("p")
     made.source("rigs", topic="rigs", schema="id BIGINT, at TIMESTAMP")
     made.view("v", from_="rigs", changes={"key": ["id"], "sequence": "at", "history": True})
-    definition = define_python(made)
+    definition = define_python(made, {})
     assert definition.pipeline is not None
     assert definition.pipeline.views[0].content == Changes(("id",), "at", keeps_history=True)
 

@@ -56,7 +56,7 @@ def reported(text: str, head: str = HEAD, engine: Engine | None = None) -> list[
         ("", "has neither sinks nor views, so it has no output; add a sink or a view"),
         ("steps: {s: {sql: select id from rigs}}\n" + OUT, "no sink and no view uses the step 's'"),
         ("steps: {s: {sql: select id as __rank from rigs}}\n" + OUT, "'s' has the column '__rank', which is internal"),
-        ("views: {v: {from: rigs, key: id, url: 'jdbc:x'}}", "url of view 'v' is a JDBC URL"),
+        ("views: {v: {from: rigs, key: id, url: 'jdbc:x'}}", "url of view 'v' is not a URL of SQLite or PostgreSQL"),
         ("sinks: {o: {from: rigs, lakehouse: {format: iceberg, table: a.b}}}", "the catalog 'a' of sink 'o' is not"),
         ("sinks: {o: {from: rigs, lakehouse: {format: iceberg, table: b}}}", "table 'b' without its catalog"),
         ("delivery: exactly_once\nsinks: {o: {from: rigs, python: 'posixpath:join'}}", "may receive a batch again"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines import Pipeline
-from odradek.pipelines.definition.loading import define_python, load_file, load_python, load_yaml
+from odradek.pipelines.definition.loading import Choices, define_python, load_file, load_python, load_yaml
 from odradek.pipelines.definition.vocabulary import Engine
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ functions:
 
 def load(folder: Path, text: str, name: str = "defined") -> list[Definition]:
     (folder / f"{name}.py").write_text(text)
-    return load_python(str(folder / f"{name}.py"))
+    return load_python(str(folder / f"{name}.py"), {})
 
 
 def said(folder: Path, text: str, name: str = "wrong") -> list[str]:
@@ -242,7 +242,7 @@ def test_functions_of_a_package_are_found_by_their_full_path(tmp_path: Path) -> 
 
 def test_the_engine_can_be_chosen_from_outside() -> None:
     pipeline = Pipeline("p", trigger=datetime.timedelta(seconds=1))
-    found = define_python(pipeline, Engine.BATCH).pipeline
+    found = define_python(pipeline, {}, Choices(engine=Engine.BATCH)).pipeline
     assert found is not None
     assert found.engine is Engine.BATCH
 

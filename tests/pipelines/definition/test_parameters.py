@@ -51,7 +51,7 @@ def load(
     folder: Path, text: str, environment: Mapping[str, str] | None = None, choices: Choices = NO_CHOICES
 ) -> Definition:
     (folder / "p.yml").write_text(textwrap.dedent(text))
-    return load_yaml(str(folder / "p.yml"), environment or {}, None, choices)
+    return load_yaml(str(folder / "p.yml"), environment or {}, choices)
 
 
 def sound(*arguments: Any, **more: Any) -> Pipeline:
@@ -268,6 +268,6 @@ def test_python_definitions_have_parameters_too(tmp_path: Path) -> None:
             p.sink("o", from_="s", console=True)
         """)
     )
-    (definition,) = load_file(str(tmp_path / "defined_p.py"), {"HOST": "h"}, None, Choices("prod"))
+    (definition,) = load_file(str(tmp_path / "defined_p.py"), {"HOST": "h"}, Choices("prod"))
     found = definition.require()
     assert (found.bootstrap_servers, found.master, limit_of(found)) == ("h:9092", "geheim", 500)

@@ -247,7 +247,8 @@ def load(file: str, engine: str | None) -> list[Definition]:
     from odradek.pipelines.definition.loading import load_file
     from odradek.pipelines.definition.vocabulary import Engine
 
-    found = load_file(file, os.environ, None if engine is None else Engine(engine), chosen())
+    choices = dataclasses.replace(chosen(), engine=None if engine is None else Engine(engine))
+    found = load_file(file, os.environ, choices)
     for each in found:
         remember_secrets(() if each.pipeline is None else each.pipeline.all_secrets)
     return found

@@ -5,12 +5,12 @@ They need no SQL: what the plan has read of it comes as `Facts`.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition import model
 from odradek.pipelines.definition.column_types import Array, Decimal, Map, Primitive, Struct, types_in
-from odradek.pipelines.definition.nearest import nearest
 from odradek.pipelines.definition.operations import Deduplication, KeyedState
 from odradek.pipelines.definition.python_code import check_python
 from odradek.pipelines.definition.spark_version import (
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     Declaration = model.Source | model.Step | model.Sink | model.View | model.Function
 
 NAMES = "OD02"  # the code of problems with names
-KINDS = ("sqlite", "postgresql", "postgres")
-FORMS = "sqlite:///file.db, or postgresql://user:password@host/name"
 SQLITE_DIGITS = 15  # of a decimal, which SQLite stores as a floating-point number
 TIMES = frozenset((Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ")))
 OWN_JARS = ("spark.jars", "spark.jars.packages")
@@ -126,28 +124,23 @@ def check_names(pipeline: model.Pipeline, facts: Facts, problems: Problems) -> N
 
 def check_urls(pipeline: model.Pipeline, problems: Problems) -> None:
     """Tables and views take URLs of SQLAlchemy, sources those of JDBC."""
+    hint = "write sqlite:///file.db or postgresql://user:password@host/name; for other databases spark: {format: jdbc}"
     named = [(pipeline.warehouse, "the warehouse", pipeline.place)]
     named += [(url_of(each), f"url of {described(each)}", model.place_of(each, "url")) for each in ends_of(pipeline)]
     for url, what, place in named:
-        kind = (url or "").partition("://")[0].partition("+")[0]
-        if url is None or kind in KINDS:
-            continue
-        if url.startswith("jdbc:"):
-            problems.error(place, f"{what} is a JDBC URL", f"tables and views take SQLAlchemy URLs: {FORMS}")
-        elif "://" not in url:
-            problems.error(place, f"{what} '{url}' is not a URL", f"write {FORMS}")
-        else:
-            meant = nearest(kind, KINDS)
-            hint = f"write {FORMS}; for another database use Spark's format: spark: {{format: jdbc, options: …}}"
-            message = f"{what} is of the kind '{kind}', and tables and views are in SQLite or PostgreSQL"
-            problems.error(place, message, hint if meant is None else f"did you mean '{meant}'?")
+        if url is not None and re.match(r"(sqlite|postgres|postgresql)(\+\w+)?://", url) is None:
+            problems.error(place, f"{what} is not a URL of SQLite or PostgreSQL{beginning(url)}", hint)
     for source in pipeline.sources:
         if isinstance(source.origin, model.JdbcOrigin) and not source.origin.url.startswith("jdbc:"):
-            kind, separator, _ = source.origin.url.partition("://")  # the rest may have a password
-            message = f"url of {described(source)} is not a JDBC URL"
+            message = f"url of {described(source)} is not a JDBC URL{beginning(source.origin.url)}"
             hint = "write jdbc:postgresql://host/name, jdbc:sqlite:file.db, or another URL that starts with jdbc:"
-            start = f": it starts with {kind}://" if separator else ""
-            problems.error(model.place_of(source, "jdbc", "url"), message + start, hint)
+            problems.error(model.place_of(source, "jdbc", "url"), message, hint)
+
+
+def beginning(url: str) -> str:
+    """How a URL starts; the rest may have a password."""
+    kind, separator, _ = url.partition("://")
+    return f": it starts with {kind}://" if separator else ""
 
 
 def url_of(end: model.Sink | model.View) -> str | None:
@@ -276,14 +269,13 @@ def check_exactly_once(pipeline: model.Pipeline, problems: Problems) -> None:
         hint = "use delivery: at_least_once, which gives each record an id, or engine: standard"
         problems.error(pipeline.place, message, hint)
     for sink in pipeline.sinks:
-        target = sink.target
-        if isinstance(target, model.PythonTarget | model.SparkTarget):
-            kind = f"the format '{target.format}'" if isinstance(target, model.SparkTarget) else "a function"
-            again = f"{described(sink)} may receive a batch again after a failure"
+        again = f"{described(sink)} may receive a batch again: exactly_once covers topics, files and tables"
+        if isinstance(sink.target, model.SparkTarget):
+            message = f"{again}, not the format '{sink.target.format}'"
+            problems.warning(sink.place, message, "write to a topic, files or a table")
+        elif isinstance(sink.target, model.PythonTarget):
             hint = "store batch.checkpoint and the number of each batch with its rows, and skip batches that are stored"
-            if isinstance(target, model.SparkTarget):
-                hint = "write to a topic, files or a table"
-            problems.warning(sink.place, f"{again}: exactly_once covers topics, files and tables, not {kind}", hint)
+            problems.warning(sink.place, f"{again}, not a function", hint)
 
 
 def check_unused(pipeline: model.Pipeline, facts: Facts, problems: Problems, broken: frozenset[str]) -> None:

@@ -38,8 +38,6 @@ class Decimal:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """Values of one type, in order."""
-
     element: ColumnType
 
     @property
@@ -49,8 +47,6 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Values by key."""
-
     key: ColumnType
     value: ColumnType
 
@@ -61,8 +57,6 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Named fields."""
-
     fields: tuple[Column, ...]
 
     @property

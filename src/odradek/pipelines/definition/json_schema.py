@@ -46,9 +46,8 @@ class Converter:
     def columns(self, schema: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Column, ...]:
         schema, path = self._resolved(schema, path)
         if "object" not in as_list(schema.get("type", "object")):
-            raise JsonSchemaError(
-                "the schema of a record must be of type object, not " + str(schema.get("type")), (*path, "type")
-            )
+            message = f"the schema of a record must be of type object, not {schema.get('type')}"
+            raise JsonSchemaError(message, (*path, "type"))
         properties = schema.get("properties")
         if not isinstance(properties, dict) or not properties:
             raise JsonSchemaError("the object has no properties, and so no columns", path)
@@ -91,23 +90,19 @@ class Converter:
         options = as_list(schema.get("anyOf", schema.get("oneOf", [])))
         if options:
             return self._union(options, path)
-        names = [name for name in as_list(schema.get("type", [])) if isinstance(name, str)]
-        may_be_null = "null" in names
-        names = [name for name in names if name != "null"]
+        written = [name for name in as_list(schema.get("type", [])) if isinstance(name, str)]
+        may_be_null, names = "null" in written, [name for name in written if name != "null"]
         if len(names) > 1:
-            kind = Primitive("DOUBLE") if set(names) == {"integer", "number"} else STRING
-            return kind, may_be_null
+            return Primitive("DOUBLE") if set(names) == {"integer", "number"} else STRING, may_be_null
         name = names[0] if names else guessed_type(schema)
         if name == "object":
             return self._object(schema, path), may_be_null
         if name == "array":
-            element, _ = self._type(schema.get("items", {"type": "string"}), (*path, "items"))
-            return Array(element), may_be_null
+            return Array(self._type(schema.get("items", {"type": "string"}), (*path, "items"))[0]), may_be_null
         if name not in PRIMITIVES:
             raise JsonSchemaError(f"'{name}' is not a JSON type", (*path, "type"))
-        if name == "string" and isinstance(schema.get("format"), str):
-            return FORMATS.get(schema["format"], STRING), may_be_null
-        return PRIMITIVES[name], may_be_null
+        by_format = FORMATS.get(str(schema.get("format"))) if name == "string" else None
+        return by_format or PRIMITIVES[name], may_be_null
 
     def _union(self, options: list[Any], path: tuple[str, ...]) -> tuple[ColumnType, bool]:
         real = [each for each in options if not (isinstance(each, dict) and each.get("type") == "null")]

@@ -34,10 +34,11 @@ PROFILE_VARIABLE = "ODRADEK_PIPELINE_PROFILE"  # ODRADEK_PROFILE names a cluster
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """A profile and parameters, as `--profile` and `--set` name them."""
+    """What is chosen outside of the definition, as by `--profile`, `--set` and `--engine`."""
 
     profile: str | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
+    engine: Engine | None = None
 
     def chosen_profile(self, environment: Mapping[str, str]) -> str | None:
         return self.profile or environment.get(PROFILE_VARIABLE) or None
@@ -62,101 +63,65 @@ class Definition:
         return self.pipeline
 
 
-def load_file(
-    file: str, environment: Mapping[str, str], engine: Engine | None = None, choices: Choices = NO_CHOICES
-) -> list[Definition]:
-    """The definitions in a file: one in YAML, any number in Python. `engine` overrides theirs."""
-    if not file.endswith(".py"):
-        return [load_yaml(file, environment, engine, choices)]
-    return load_python(file, engine, environment, choices)
+def load_file(file: str, environment: Mapping[str, str], choices: Choices = NO_CHOICES) -> list[Definition]:
+    """The definitions in a file: one in YAML, any number in Python."""
+    if file.endswith(".py"):
+        return load_python(file, environment, choices)
+    return [load_yaml(file, environment, choices)]
 
 
-def load_yaml(
-    file: str, environment: Mapping[str, str], engine: Engine | None = None, choices: Choices = NO_CHOICES
-) -> Definition:
+def load_yaml(file: str, environment: Mapping[str, str], choices: Choices = NO_CHOICES) -> Definition:
     """The pipeline in a YAML file."""
     problems = Problems()
     text = read_text(file, problems)
-    if text is None:
-        return finished(None, problems)
-    return define_yaml(text, file, environment, engine, problems, choices)
+    root = None if text is None else read_raw_yaml(text, file, problems)
+    return assembled(root, file, environment, problems, choices)
 
 
-def define_yaml(
-    text: str,
-    file: str,
-    environment: Mapping[str, str],
-    engine: Engine | None,
-    problems: Problems,
-    choices: Choices = NO_CHOICES,
-) -> Definition:
-    """The pipeline in a YAML text."""
-    root = read_raw_yaml(text, file, problems)
-    if root is None:
-        if not problems.errors:
-            problems.error(Place(file, 1, 1), "the file is empty", "start with `pipeline: name`")
-        return finished(None, problems)
-    return assembled(root, environment, problems, engine, choices)
-
-
-def load_python(
-    file: str,
-    engine: Engine | None = None,
-    environment: Mapping[str, str] | None = None,
-    choices: Choices = NO_CHOICES,
-) -> list[Definition]:
+def load_python(file: str, environment: Mapping[str, str], choices: Choices = NO_CHOICES) -> list[Definition]:
     """All pipelines in the file's module, in the order of the file."""
     problems = Problems()
-    if read_text(file, problems) is None:
-        return [finished(None, problems)]
-    module = import_file(file, problems)
-    if module is None:
-        return [finished(None, problems)]
-    found = list(dict.fromkeys(each for each in vars(module).values() if isinstance(each, PythonPipeline)))
-    if not found:
+    module = None if read_text(file, problems) is None else import_file(file, problems)
+    found = [] if module is None else [each for each in vars(module).values() if isinstance(each, PythonPipeline)]
+    if module is not None and not found:
         hint = 'from odradek.pipelines import Pipeline; name = Pipeline("name")'
         problems.error(Place(file, 1, 1), "the file does not define a pipeline", hint)
-        return [finished(None, problems)]
-    return [define_python(each, engine, environment, choices) for each in found]
+    defined = [define_python(each, environment, choices) for each in dict.fromkeys(found)]
+    return defined or [finished(None, problems)]
 
 
 def define_python(
-    collected: PythonPipeline,
-    engine: Engine | None = None,
-    environment: Mapping[str, str] | None = None,
-    choices: Choices = NO_CHOICES,
+    collected: PythonPipeline, environment: Mapping[str, str], choices: Choices = NO_CHOICES
 ) -> Definition:
     """The pipeline that a Python file has collected."""
     problems = Problems()
-    return assembled(collected.tree(problems), environment or {}, problems, engine, choices)
+    root = collected.tree(problems)
+    return assembled(root, root.place.file, environment, problems, choices)
 
 
 def assembled(
-    root: Node,
-    environment: Mapping[str, str],
-    problems: Problems,
-    engine: Engine | None = None,
-    choices: Choices = NO_CHOICES,
+    root: Node | None, file: str, environment: Mapping[str, str], problems: Problems, choices: Choices
 ) -> Definition:
     """The definition of a tree whose variables are not replaced."""
+    if root is None and not problems.errors:
+        problems.error(Place(file, 1, 1), "the file is empty", "start with `pipeline: name`")
     whole = root
     if isinstance(root, MappingNode):
-        combined = with_profile(
-            with_includes(root, environment, problems), choices.chosen_profile(environment), problems
-        )
+        included = with_includes(root, environment, problems)
+        combined = with_profile(included, choices.chosen_profile(environment), problems)
         parameters = parameters_of(combined, choices.parameters, problems)
         kept = MappingNode(tuple(each for each in combined.entries if each[0].text != "parameters"), combined.place)
         whole = Substitution(parameters, environment, problems).of(kept)
-        problems.folder = Path(root.place.file).parent.absolute()
-    return finished(parse_pipeline(whole, problems), problems, engine)
+        problems.folder = Path(file).parent.absolute()
+    return finished(None if whole is None else parse_pipeline(whole, problems), problems, choices)
 
 
-def finished(parsed: Parsed | None, problems: Problems, engine: Engine | None = None) -> Definition:
+def finished(parsed: Parsed | None, problems: Problems, choices: Choices = NO_CHOICES) -> Definition:
     """Checks a parsed pipeline, and plans it."""
     if parsed is None:
         return Definition(None, tuple(problems), is_sound=False)
-    if engine is not None:
-        parsed = dataclasses.replace(parsed, pipeline=dataclasses.replace(parsed.pipeline, engine=engine))
+    if choices.engine is not None:
+        parsed = dataclasses.replace(parsed, pipeline=dataclasses.replace(parsed.pipeline, engine=choices.engine))
     from odradek.pipelines.planning.rules import checked_definition  # noqa: PLC0415 - a definition that cannot be parsed needs no checks
 
     plan = checked_definition(parsed, problems)

@@ -102,8 +102,6 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class TopicOrigin:
-    """Topics, given by name or by a pattern."""
-
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     start: Start = Start()
@@ -138,8 +136,6 @@ Origin = TopicOrigin | FileOrigin | JdbcOrigin
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An input of the pipeline and its columns."""
-
     name: str
     origin: Origin
     format: RecordFormat = RecordFormat()
@@ -152,8 +148,6 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A condition that the rows of a step should meet."""
-
     name: str
     check: str
     otherwise: Otherwise = Otherwise.WARN
@@ -189,8 +183,6 @@ class TopicTarget:
 
 @dataclass(frozen=True, slots=True)
 class FilesTarget:
-    """Files, written by Spark's file sink."""
-
     path: str
     format: FileFormat
     partition_by: tuple[str, ...] = ()
@@ -263,8 +255,6 @@ Target = TopicTarget | FilesTarget | TableTarget | LakehouseTarget | SparkTarget
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """An output for the rows of a source or step."""
-
     name: str
     input: str
     target: Target
@@ -326,8 +316,6 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A whole definition."""
-
     name: str
     sources: tuple[Source, ...] = ()
     steps: tuple[Step, ...] = ()

@@ -26,16 +26,12 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class ListNode:
-    """Values in order."""
-
     items: tuple[Node, ...]
     place: Place
 
 
 @dataclass(frozen=True, slots=True)
 class MappingNode:
-    """Values by key, in order."""
-
     entries: tuple[tuple[Scalar, Node], ...]
     place: Place
 

@@ -51,12 +51,9 @@ def effect(end: End, *, is_whole: bool, can_change: bool) -> str:
         case model.TableTarget(table=name):
             table_effect = _table_effect(end, is_whole=is_whole, can_change=can_change)
             return f"{'view' if end.is_view else 'table'} {name}: {table_effect}"
-        case model.ConsoleTarget():
-            return f"sink {end.name}: prints replayed rows again"
         case model.FilesTarget(path=path):
             return f"files {path}: new files are added"
-        case model.SparkTarget() | _:
-            return f"sink {end.name}: receives replayed rows again"
+    return f"sink {end.name}: receives replayed rows again"
 
 
 def _table_effect(end: End, *, is_whole: bool, can_change: bool) -> str:

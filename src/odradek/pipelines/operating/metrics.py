@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.operating.status import FlowStatus, PipelineStatus
 
-    Sample = tuple[str, float, dict[str, str]]  # name, value, labels beside those of the pipeline and the flow
+    Sample = tuple[str, float, dict[str, str]]  # name, value, labels beside that of the pipeline
 
 PREFIX = "odradek_pipeline_"
 MEANINGS = {  # in the order of the text
@@ -43,11 +43,8 @@ MEANINGS = {  # in the order of the text
 def metrics_text(status: PipelineStatus) -> str:
     """The samples of a status in the text format."""
     points: dict[str, list[Point]] = {name: [] for name in MEANINGS}
-    for name, value, labels in pipeline_samples(status):
+    for name, value, labels in samples_of(status):
         points[name].append(Point("", (("pipeline", status.name), *labels.items()), value))
-    for flow in status.flows:
-        for name, value, labels in flow_samples(flow):
-            points[name].append(Point("", (("pipeline", status.name), ("flow", flow.name), *labels.items()), value))
     return expose(Family(definition_of(name), found) for name, found in points.items() if found)
 
 
@@ -56,13 +53,15 @@ def definition_of(name: str) -> Definition:
     return Definition(PREFIX + name, kind, (), MEANINGS[name])
 
 
-def pipeline_samples(status: PipelineStatus) -> Iterator[Sample]:
+def samples_of(status: PipelineStatus) -> Iterator[Sample]:
     yield "up", status.state is State.RUNNING, {}
     yield "restarts_total", status.restarts, {}
     yield "start_time_seconds", status.started_s, {}
     for each in status.expectations:
         labels = {"step": each.step, "expectation": each.name, "otherwise": each.otherwise}
         yield "expectation_violations_total", each.rows, labels
+    for flow in status.flows:
+        yield from ((name, value, {"flow": flow.name, **labels}) for name, value, labels in flow_samples(flow))
 
 
 def flow_samples(flow: FlowStatus) -> Iterator[Sample]:
@@ -87,46 +86,46 @@ def flow_samples(flow: FlowStatus) -> Iterator[Sample]:
         yield "lag_records", records, {"topic": topic}
 
 
-class MetricsServer:
+class MetricsServer(ThreadingHTTPServer):
     """Serves in its own thread; `text` may be replaced at any time."""
+
+    daemon_threads = True
 
     def __init__(self, host: str, port: int) -> None:
         """Raises OSError if the port is in use."""
+        super().__init__((host, port), MetricsHandler)
         self.text = ""
-        self._server = ThreadingHTTPServer((host, port), self._handler())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+        self._thread = threading.Thread(target=self.serve_forever, name="metrics", daemon=True)
 
     @property
     def address(self) -> str:
-        host, port = self._server.server_address[:2]
+        host, port = self.server_address[:2]
         return f"{host!s}:{port}"
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        metrics = self
-
-        class Handler(BaseHTTPRequestHandler):
-            timeout = 10
-
-            def do_GET(self) -> None:
-                is_found = self.path.split("?")[0] == "/metrics"
-                body = metrics.text.encode() if is_found else b"try /metrics\n"
-                self.send_response(200 if is_found else 404)
-                self.send_header("Content-Type", CONTENT_TYPE)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_arguments: object) -> None:
-                """Does not log requests."""
-
-        return Handler
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self.shutdown()
+        self.server_close()
         self._thread.join()
+
+
+class MetricsHandler(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    timeout = 10
+    server: MetricsServer
+
+    def do_GET(self) -> None:
+        is_found = self.path.split("?")[0] == "/metrics"
+        body = self.server.text.encode() if is_found else b"try /metrics\n"
+        self.send_response(200 if is_found else 404)
+        self.send_header("Content-Type", CONTENT_TYPE)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_arguments: object) -> None:
+        """Does not log requests."""
