@@ -50,8 +50,11 @@ def reported(text: str, head: str = HEAD, engine: Engine | None = None) -> list[
         ("sinks: {o: {from: rigs, topic: x, key: id >}}", "the SQL of sink 'o' cannot be read"),
         ("sinks: {o: {from: rigs, files: {path: x, partition_by: day}}}", "'o' names the column 'day', which 'rigs'"),
         ("views: {o: {from: rigs, changes: {key: id, sequence: then}}}", "'o' names the column 'then', which 'rigs'"),
-        ("views: {v: {from: rigs, key: id, order_by: tags}}", "is ordered by tags of type ARRAY<STRING>, which has no"),
-        ("views: {v: {from: rigs, changes: {key: id, sequence: reading}}}", "which has no order in a database"),
+        (
+            "views: {v: {from: rigs, key: id, order_by: tags}}",
+            "'tags' of view 'v' is ARRAY<STRING>, by which no row is newer",
+        ),
+        ("views: {v: {from: rigs, changes: {key: id, sequence: reading}}}", "by which no row is newer"),
         ("views: {v: {from: rigs, by: id, aggregate: {ID: count(*)}}}", "view 'v' has two columns 'ID'; give the"),
         ("", "has neither sinks nor views, so it has no output; add a sink or a view"),
         ("steps: {s: {sql: select id from rigs}}\n" + OUT, "no sink and no view uses the step 's'"),

@@ -172,8 +172,8 @@ def check_keys(pipeline: model.Pipeline, end: model.Sink | model.View, facts: Fa
         kind = facts.type_of(end.input, name)
         place = model.place_of(end, *path, name)
         if path[-1] in {"order_by", "sequence"} and isinstance(kind, Struct | Array | Map):
-            message = f"'{end.name}' is ordered by {name} of type {kind.ddl}, which has no order in a database"
-            problems.error(place, message, "use a column with a time, a number or text")
+            message = f"the column '{name}' of {described(end)} is {kind.ddl}, by which no row is newer"
+            problems.error(place, message, "use a number or a time")
         if is_sqlite and isinstance(kind, Decimal) and kind.precision > SQLITE_DIGITS:
             report = problems.error if path[-1] in {"key", "by"} else problems.warning
             digits = f"whose decimals have {SQLITE_DIGITS} digits: it takes values that differ in others for equal"

@@ -88,6 +88,8 @@ def test_tables_have_the_columns_that_spark_gives_them(spark: SparkSession) -> N
          "16:41: error OP013: the key column 'root' of sink 'out' is DOUBLE, which is not exact"),
         ('{sql: "select id, current_date - date(at) as age from orders"}', "table: out, key: id, order_by: age",
          "16:55: error OD05: the column 'age' of sink 'out' is INTERVAL DAY, by which no row is newer"),
+        ('{sql: "select id, map(id, id) as m from orders"}', "table: out, key: id, order_by: m",
+         "16:55: error OD05: the column 'm' of sink 'out' is MAP<BIGINT,BIGINT>, by which no row is newer"),
     ],
 )  # fmt: skip
 def test_what_spark_refuses_is_reported_where_it_is_written(

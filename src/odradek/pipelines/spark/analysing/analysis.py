@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 TEXT, BYTES = "STRUCT<value: STRING>", "STRUCT<`_`: INT>"  # what `records.decoded` parses of records without a schema
 SPARK = "OD05"  # the code of what Spark refuses
 PLACE = re.compile(r"^\S*:\d+:\d+: ")  # begins messages of this package
+TEXTS = ("interval", "struct", "array", "map", "variant")  # types that databases keep as text
 INEXACT = ("double", "float", "array<", "map<")
 ACTION = "streaming sources must be executed"  # in Spark's words for an action on a stream
 NO_ACTIONS = "a Python step gets a stream: use where, select and the like, and no action such as count() or collect()"
@@ -240,7 +241,7 @@ class _Analysing:
                     message = f"the key column '{name}' of {end.described} is {kind.upper()}, which is not exact"
                     hint = f"cast it in a step before: cast({name} as decimal(18, 6)), or use another key"
                     self._problems.error(place_of(end, keys, name), message, hint, Code.INEXACT_KEY)
-                elif keys == "order_by" and kind.startswith("interval"):  # which databases keep as text
+                elif keys == "order_by" and kind.startswith(TEXTS):
                     message = f"the column '{name}' of {end.described} is {kind.upper()}, by which no row is newer"
                     self._problems.error(place_of(end, keys, name), message, "use a number or a time", SPARK)
 
