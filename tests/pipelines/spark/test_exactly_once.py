@@ -108,8 +108,7 @@ def fail_before(monkeypatch: pytest.MonkeyPatch, kind: str, number: int) -> None
 
         return dataclasses.replace(output, write=write_or_fail)
 
-    for module in (standard,):
-        monkeypatch.setattr(module, "write_outputs", write)
+    monkeypatch.setattr(standard, "write_outputs", write)
 
 
 def values_in(stage: Stage, topic: str) -> list[Any]:
