@@ -20,62 +20,10 @@ from tests.pipelines.spark.writing.test_topics import BAD, DEFINITION, check_out
 
 if TYPE_CHECKING:
     from odradek.pipelines.spark.computing.counts import BatchReport
-    from tests.pipelines.spark.stage import Written
 
 pytestmark = pytest.mark.spark
 
 LEAST_BATCH = "5 seconds"  # Spark refuses shorter batches of real-time mode
-CAREFUL = """
-dead_letters: "@dead"
-sources: {readings: {topic: "@in", schema: "id BIGINT, pressure DOUBLE", columns: {_topic: "concat('my ', _topic)"}}}
-steps:
-  sound:
-    sql: |
-      select ID, Pressure as p, _topic as topic, upper(_topic) as value, 7 as partition from readings where pressure > 0
-    expect: {"low": {check: p < 400, otherwise: quarantine}, "odd": {check: id % 2 = 1, otherwise: drop}}
-  reported:
-    sql: select *, if(p is null or p >= 400 or p <= 0, cast(concat('x', id) as double), p * 2) as twice from sound
-sinks:
-  reported: {from: reported, topic: "@reported", key: id, headers: {topic: topic, partition: partition}}
-  sound: {from: sound, topic: "@sound", value: [id, value], headers: {odradek-id: id}}
-  high_sound: {from: sound, topic: "@more", value: [id], headers: {trace: "'high'"}}
-  sound_more: {from: sound, topic: "@more", value: [id], headers: {high: "'more'"}}
-  more: {from: sound, topic: "@more", value: [id], headers: {high_sound: "'less'"}}
-"""
-
-
-def test_a_row_program_writes_what_the_tables_of_a_batch_have(stage: Stage) -> None:
-    """Covers names that the record has too, names in another case, and an expression that fails without a row."""
-    stage.create("in", 1)
-    values = [
-        {"id": 1, "pressure": 100},
-        {"id": 2, "pressure": 100},
-        {"id": 3, "pressure": 500},
-        {"id": 5, "pressure": -1},
-    ]
-    stage.produce("in", [*values, b"no JSON", {"id": 7}, {"id": 9, "pressure": 2}])
-    pipeline = stage.pipeline(CAREFUL)
-    (flow,) = plan_again(pipeline).flows
-    assert flow.is_row_program
-    topics = {"dead": 2, "more": 6, "reported": 2, "sound": 2}
-    for each in topics:
-        stage.create(each, 1)
-    stage.run_once(pipeline)
-    of_batch = {each: records(stage, each) for each in topics}
-    stage.run(pipeline)
-    of_program = {each: records(stage, each)[len(of_batch[each]) :] for each in topics}
-    assert {each: len(found) for each, found in of_batch.items()} == topics
-    assert {each: sorted(found) for each, found in of_program.items()} == {
-        each: sorted(found) for each, found in of_batch.items()
-    }
-    assert {each.headers["topic"] for each in stage.read("reported")} == {f"my {stage.topic('in')}"}
-
-
-def records(stage: Stage, topic: str) -> list[str]:
-    def shown(record: Written) -> str:
-        return repr((record.key, record.value, sorted(record.headers.items())))
-
-    return [shown(each) for each in stage.read(topic)]
 
 
 def test_records_leave_while_the_batch_runs(stage: Stage) -> None:
