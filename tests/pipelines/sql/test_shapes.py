@@ -9,7 +9,7 @@ from odradek.pipelines.sql.blocks import blocks_of
 from odradek.pipelines.sql.columns import Columns
 from odradek.pipelines.sql.joins import Bound, Pairs
 from odradek.pipelines.sql.query import Join, Query
-from odradek.pipelines.sql.shapes import Groups, InputFacts, Refused, Rows, Shape, shape_of
+from odradek.pipelines.sql.shapes import Groups, Refused, Rows, Shape, shape_of
 from tests.pipelines.sql.corpus import columns_of as known_columns
 from tests.pipelines.sql.corpus import parts
 
@@ -30,9 +30,8 @@ def columns_of(name: str) -> Columns | None:
 def shape(sql: str) -> Shape:
     """The shape of the last block of a query; the blocks before it are streams without event time."""
     *hidden, block = blocks_of("step", sql, lambda name: name in STREAMS)
-    inputs = {name: InputFacts(name in STREAMS, "at" if name in STREAMS else None) for name in (*STREAMS, *TABLES)}
-    inputs |= {each.name.lower(): InputFacts(is_stream=True, event_time="at") for each in hidden}
-    return shape_of(Query(block.parts[-1], columns_of), inputs)
+    times = dict.fromkeys((*STREAMS, *(each.name.lower() for each in hidden)), "at")
+    return shape_of(Query(block.parts[-1], columns_of), times)
 
 
 @pytest.mark.parametrize(
@@ -372,8 +371,8 @@ def test_clauses_beside_those_of_the_pages_are_refused_with_what_to_write(
 def test_recorded_and_drawn_queries_have_a_shape() -> None:
     for part in parts():
         query = Query(part, known_columns)
-        inputs = {each.table.lower(): InputFacts(is_stream=True, event_time="at") for each in query.tables}
-        assert not inputs or isinstance(shape_of(query, inputs), Shape)
+        times = {each.table.lower(): "at" for each in query.tables}
+        assert not times or isinstance(shape_of(query, times), Shape)
 
 
 def test_having_may_name_a_group_column_by_its_own_name() -> None:

@@ -43,7 +43,7 @@ from odradek.pipelines.sql.blocks import Part, Unreadable, blocks_of
 from odradek.pipelines.sql.joins import Pairs
 from odradek.pipelines.sql.query import Query
 from odradek.pipelines.sql.row_errors import may_fail
-from odradek.pipelines.sql.shapes import Groups, InputFacts, Refused, Rows, generators_of, shape_of
+from odradek.pipelines.sql.shapes import Groups, Refused, Rows, generators_of, shape_of
 from odradek.pipelines.sql.splicing import quoted
 from odradek.pipelines.sql.text import SqlError, named_tables, parse_any, position, table_name, tables_of
 
@@ -212,8 +212,8 @@ class _Maker:
             self.add(name, inputs, StaticSql(part), step)
             return
         query = Query(part, self.columns)
-        facts = {each.name.lower(): InputFacts(each.path.is_stream, each.path.event_time) for each in tables}
-        match shape_of(query, facts):
+        times = {each.name.lower(): each.path.event_time for each in tables if each.path.is_stream}
+        match shape_of(query, times):
             case Rows() as shape:
                 is_plain = shape.is_plain and not self._calls_python_in_generated_rows(query, step)
                 self.add(name, inputs, RowSql(query, replace(shape, is_plain=is_plain)), step)

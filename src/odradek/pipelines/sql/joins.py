@@ -24,10 +24,6 @@ class Bound:
     ms: int
     is_open: bool = False  # the bound itself is outside
 
-    def rank(self, sign: int) -> tuple[int, int]:
-        """Orders bounds: of lower ones (1) the greatest is the narrowest, of upper ones (-1) the smallest."""
-        return self.ms, sign * self.is_open
-
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
@@ -101,10 +97,10 @@ class _Conditions:
     def _add_bound(self, operator: str, ms: int) -> None:
         """Adds that right minus left event time is greater than, less than, or equal to a number."""
         bound = Bound(ms, is_open=operator in {"GT", "LT"})
-        if operator not in {"LT", "LTE"} and (self.low is None or bound.rank(1) > self.low.rank(1)):
-            self.low = bound
-        if operator not in {"GT", "GTE"} and (self.high is None or bound.rank(-1) < self.high.rank(-1)):
-            self.high = bound
+        if operator not in {"LT", "LTE"}:
+            self.low = max(filter(None, (self.low, bound)), key=lambda each: (each.ms, each.is_open))
+        if operator not in {"GT", "GTE"}:
+            self.high = min(filter(None, (self.high, bound)), key=lambda each: (each.ms, not each.is_open))
 
     def _sum(self, node: exp.Expr) -> tuple[int, int, int] | None:
         """How often an expression adds the event time of the left and of the right side, and its milliseconds."""

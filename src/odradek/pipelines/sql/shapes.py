@@ -49,14 +49,6 @@ ADVICE = {
 
 
 @dataclass(frozen=True, slots=True)
-class InputFacts:
-    """What is known of a table that a query reads."""
-
-    is_stream: bool
-    event_time: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Generator:
     """A generator in SELECT or in a LATERAL VIEW, and the columns that it makes."""
 
@@ -120,17 +112,17 @@ class Refused:
 Shape = Rows | Groups | Pairs | Refused
 
 
-def shape_of(query: Query, inputs: Mapping[str, InputFacts]) -> Shape:
-    """The shape of a query over at least one stream, given the facts of its tables by name in lower case."""
-    return _Reading(query, inputs).shape()
+def shape_of(query: Query, times: Mapping[str, str | None]) -> Shape:
+    """The shape of a query over at least one stream; `times` has the event time of each, by name in lower case."""
+    return _Reading(query, times).shape()
 
 
 class _Reading:
     """Finds the shape of one SELECT."""
 
-    def __init__(self, query: Query, inputs: Mapping[str, InputFacts]) -> None:
+    def __init__(self, query: Query, times: Mapping[str, str | None]) -> None:
         self._query = query
-        self._inputs = inputs
+        self._times = times
         self._streams = [each for each in query.tables if self._is_stream(each.table)]
         self._read_by_subqueries = [
             (tree, query.part.renamed.get(name.lower(), name)) for tree in query.subqueries for name in tables_of(tree)
@@ -153,8 +145,7 @@ class _Reading:
         return self._rows() if len(self._streams) == 1 else self._pairs()
 
     def _is_stream(self, table: str) -> bool:
-        facts = self._inputs.get(table.lower())
-        return facts is not None and facts.is_stream
+        return table.lower() in self._times
 
     def _refused_subquery(self, tree: exp.Query, stream: str) -> Refused:
         above = tree.find_ancestor(exp.In, exp.Exists, exp.Select)
@@ -184,7 +175,7 @@ class _Reading:
         if len(query.tables) > 2:
             advice = "the join of two in FROM (SELECT …), and the next one behind it"
             return Refused("a join of two streams with another table", query.tables[2].span, advice)
-        left, right = (self._inputs[each.table.lower()].event_time for each in query.tables)
+        left, right = (self._times[each.table.lower()] for each in query.tables)
         return pairs_of(query, (left, right), self._tables)
 
     def _groups(self) -> Groups | Refused:
@@ -197,26 +188,24 @@ class _Reading:
             if call.is_distinct and (call.name != "count" or len(call.arguments) > 1 or columns.endswith("*")):
                 advice = f"count(DISTINCT struct({columns})), or `deduplicate` before the step"
                 return Refused(f"{call.name}(DISTINCT {columns})", call.span, advice)
-        within = [each for each in self._row_calls if each.name in WINDOWS and self._is_in_group(each.span)]
+        within = [
+            each
+            for each in self._row_calls
+            if each.name in WINDOWS and any(is_within(each.span, key.span) for key in query.group)
+        ]
         if within and query.window is None:
             text = query.text(within[-1].span)
             return Refused(f"{text} beside another window, or in an expression", within[-1].span, f"GROUP BY {text}")
         own = query.tables[0]
         for each in query.references(query.having) if query.having else ():
             known = query.columns[0]
-            if each.item is not None and known is not None and each.parts[0] in known and not self._is_column(each):
+            tree = None if each.item is None else each.item.tree
+            is_own_name = isinstance(tree, exp.Column) and tree.name.lower() == each.parts[0].lower()
+            if each.item is not None and known is not None and each.parts[0] in known and not is_own_name:
                 advice = f"another alias, or in HAVING {query.text(each.item.span)} itself"
                 return Refused(f"HAVING with '{each.parts[0]}', a column and an alias,", each.span, advice)
         keys = tuple(self._key(each) for each in query.group)
         return Groups(own.table, self._tables, keys, query.window, query.having, self._aggregates)
-
-    def _is_in_group(self, span: Span) -> bool:
-        return any(is_within(span, each.span) for each in self._query.group)
-
-    def _is_column(self, reference: Reference) -> bool:
-        """Whether an alias of SELECT is the column of the same name."""
-        item = reference.item
-        return item is not None and isinstance(item.tree, exp.Column) and item.tree.name.lower() == item.name.lower()
 
     def _key(self, key: Item) -> GroupKey:
         query, words = self._query, self._words(key.span)
