@@ -165,17 +165,13 @@ def _lost(plan: Plan, path: Path) -> tuple[str, str]:
     """Why there is no event time, and what to write so that it is not lost."""
     table = plan.table(path.lost_by or "")
     name = plan.shown(table.name)
-    through = "write the rows to a topic, and read that in another pipeline"
     match table.made_by:
-        case KeyedState():
-            return f"the rows of keyed state '{name}' have none", through
-        case StreamJoin(within=None):
-            return f"the pairs of '{name}' match at any time", through
-        case StreamJoin(how=how) if how is not StreamJoinKind.FULL:
+        case StreamJoin(within=within, how=how) if within is not None and how is not StreamJoinKind.FULL:
             name_it = "name it in its source: columns: {at: _timestamp}, and use that in the watermark"
             return f"the pairs of '{name}' have no column of a record", name_it
-        case StreamJoin() | PairSql():
-            return f"the pairs of the join '{name}' have none", through
+        case KeyedState() | StreamJoin() | PairSql():
+            through = "write the rows to a topic, and read that in another pipeline"
+            return f"the rows of '{name}' have none", through
         case PythonFunction():
             return f"step '{name}' does not declare it", "add its column to the schema of the step"
         case GroupSql(shape=Groups(window=WindowCall())):
