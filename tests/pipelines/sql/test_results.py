@@ -39,8 +39,8 @@ def outline(sql: str) -> str | None:
     [
         ("select a, b as bee, upper(b) up from t", "a INT, bee STRING, up ?"),
         ("select * from u", "a INT, c DOUBLE"),
-        ("select s.* from t", None),
-        ("select q.s.x, s.y.z as d from t q", "x INT, d DATE"),
+        ("select s.* from t", "x INT, y STRUCT<z: DATE>"),
+        ("select q.s.y.*, q.s.x, s.y.z as d from t q", "z DATE, x INT, d DATE"),
         ("select q.*, c from u q join t on q.a = t.a", "a INT, c DOUBLE"),
         ("select * from u join v using (A)", "a INT, c DOUBLE, window STRUCT<start: TIMESTAMP, end: TIMESTAMP>"),
         ("select * from v left semi join u on v.a = u.a", "A BIGINT, window STRUCT<start: TIMESTAMP, end: TIMESTAMP>"),
@@ -70,7 +70,10 @@ def outline(sql: str) -> str | None:
             "start TIMESTAMP, u TIMESTAMP, w STRUCT<start: TIMESTAMP, end: TIMESTAMP>, s TIMESTAMP",
         ),
         ("select window(t.at, '1 hour').end as e from t group by window(at, '1 hour')", "e TIMESTAMP"),
-        ("select session_window.*, count(*) n from t group by session_window(at, '1 hour')", None),
+        (
+            "select session_window.*, count(*) n from t group by session_window(at, '1 hour')",
+            "start TIMESTAMP, end TIMESTAMP, n BIGINT",
+        ),
         ("select window.end from v group by window(window, '1 day')", "end TIMESTAMP"),
         ("select cast(a as interval day) as i from t", "i ?"),
         ("select * from dark", None),

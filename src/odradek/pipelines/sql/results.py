@@ -92,7 +92,19 @@ def _of_star(query: Query, item: Item) -> Named | None:
         made += [(name, None) for name in view.columns]
         if not view.columns or owner == view.alias.lower():
             return made if view.columns else None
-    return None if owner else made  # the fields of a struct are known to Spark
+    return _of_struct(query, item) if owner else made
+
+
+def _of_struct(query: Query, item: Item) -> Named | None:
+    """The fields of the struct before a star: a column, a field of one, or the window of GROUP BY."""
+    names = (item.star_of or "").split(".")
+    kinds = [_window_type(query)] if names[0].lower() in WINDOWS else []
+    for table, columns in zip(query.tables, query.columns, strict=True):
+        if columns is not None:
+            path = names[1:] if names[0].lower() == table.alias.lower() else names
+            kinds.append(_field(columns.type_of(path[0]), *path[1:]))
+    found = [each for each in kinds if isinstance(each, Struct)]
+    return [(each.name, each.type) for each in found[0].fields] if found else None
 
 
 def certain_type(query: Query, tree: exp.Expr) -> ColumnType | None:
