@@ -111,7 +111,7 @@ def test_failures_do_not_show_secrets() -> None:
 def test_no_command_prints_a_secret(offline: Run, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("geheim\n")
     (tmp_path / "p.yml").write_text(
-        DEFINITION.replace("pipeline: p\n", "pipeline: p\nwarehouse: ${file:secret}\nengine: ${file:secret}\n")
+        DEFINITION.replace("pipeline: p\n", "pipeline: p\nengine: ${file:secret}\n")
         .replace('"${topic}"', "'a-${file:secret}'")
     )  # fmt: skip
     for command in ("validate", "graph", "run"):
