@@ -47,7 +47,7 @@ test: style ## Everything that must hold; about 20 minutes on 2 cores
 suite: $(READY)
 	$(PYTEST) $(ARGS)
 
-more: $(READY) ## Variants and longer runs of what `make test` shows; both together are what continuous integration runs
+more: $(READY) ## Variants and longer runs of what `make test` shows; for a change of what they test
 	$(PYTEST) --suite more --hypothesis-profile=many $(ARGS)
 	$(PYTEST) -m hypothesis --hypothesis-profile=many $(ARGS)
 
