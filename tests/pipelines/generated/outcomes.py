@@ -33,7 +33,9 @@ def plain_row(values: Values, kind: str) -> Row:
 def plain(column: str, value: Any, kind: str) -> Any:
     if column == "DOUBLE" and value is not None:
         number = float(value)
-        return ("NaN" if kind != "table" else None) if math.isnan(number) else repr(number)
+        if kind == "table":  # a database stores −0.0 as 0.0, and NaN as null
+            return None if math.isnan(number) else repr(number)
+        return "NaN" if math.isnan(number) else repr(number + 0.0)
     if column == "TIMESTAMP" and value is not None:
         moment = datetime.datetime.fromisoformat(value) if isinstance(value, str) else value
         return milliseconds(moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC))
@@ -43,7 +45,7 @@ def plain(column: str, value: Any, kind: str) -> Any:
 
 
 def with_one_zero(values: Values) -> Values:
-    """−0.0 is written as 0.0."""
+    """0.0 in place of −0.0, which is its equal."""
     return {name: value + 0.0 if isinstance(value, float) else value for name, value in values.items()}
 
 

@@ -104,7 +104,7 @@ class Run:
         if end.kind == "table":
             return self._table(end.name)
         files = sorted((self._folder / "files" / end.name).glob("*.parquet"))
-        return [row for file in files for row in pq.read_table(file).to_pylist()]
+        return [row for file in files for row in pq.read_table(file, coerce_int96_timestamp_unit="us").to_pylist()]
 
     def _table(self, name: str) -> list[dict[str, Any]]:
         with closing(sqlite3.connect(self._folder / "warehouse.db")) as connection:
