@@ -37,14 +37,14 @@ steps:
   matched: {from: readings, join: {stream: orders, on: pump, within: 1 minute, how: inner}}
   counted:
     from: good
-    state: {key: [pump], processor: "own_steps:Counter"}
+    state: {key: [pump], processor: "own_steps:Counter", order: any}
     schema: pump BIGINT, seen BIGINT
 sinks:
   out: {from: named, topic: out, key: id}
   minutes: {from: minutes, topic: minutes}
   matched: {from: matched, topic: matched}
   archive: {from: named, files: {path: archive, format: parquet}}
-  seen: {from: counted, table: seen, key: [pump]}
+  seen: {from: counted, table: seen, key: [pump], order_by: [seen]}
 views:
   totals: {from: good, by: [pump], aggregate: {events: count(*), highest: max(pressure)}}
 """
@@ -72,7 +72,8 @@ cases:
 """
 
 
-def rehearse(folder: Path) -> None:
+def write_files(folder: Path) -> str:
+    """Writes the definition, its cases and its data; returns the path of the cases."""
     folder.mkdir()
     for name, text in {
         "p.yml": DEFINITION,
@@ -81,8 +82,13 @@ def rehearse(folder: Path) -> None:
         "pumps.csv": "pump,name\n1,one\n",
     }.items():
         (folder / name).write_text(text)
+    return str(folder / "p.test.yml")
+
+
+def rehearse(folder: Path) -> None:
+    cases = write_files(folder)
     session = start_session("rehearsal", {}, "local[2]")
-    (result,) = run_file(session, read_case_file(str(folder / "p.test.yml"), {}))
+    (result,) = run_file(session, read_case_file(cases, {}))
     if result.differences:
         raise SystemExit(f"the rehearsal does not work: {result.differences}")
     with RunningBroker() as broker:

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from odradek.pipelines.trial.parsing import read_case_file
 from tests.jvm import spark_archive
+from tests.jvm.spark_rehearsal import write_files
 
 
 @pytest.fixture
@@ -53,3 +55,8 @@ def test_files_are_copied_where_links_are_refused(
     monkeypatch.setattr(os, "link", refuse)
     spark_archive.copy_distribution(distribution, tmp_path / "home")
     assert (tmp_path / "home" / "jars" / "a.jar").read_text() == "one/pyspark/jars/a.jar"
+
+
+def test_the_rehearsal_is_a_valid_definition(tmp_path: Path) -> None:
+    """A machine that has an archive does not run it."""
+    read_case_file(write_files(tmp_path / "rehearsal"), {})  # raises a list of problems
