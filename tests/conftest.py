@@ -24,6 +24,7 @@ from tests.worker_groups import GroupScheduling, write_groups
 pytest_plugins = ["tests.commands"]
 
 _SHARED = pytest.StashKey[SharedKafka]()
+_TIMES = pytest.StashKey[ProcessorTimes]()
 _WORKER_INPUT = "shared_kafka_directory"
 _GROUPS = "groups.json"
 
@@ -51,8 +52,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if count := config.getoption("slow_files"):
-        write_report(terminalreporter, count)
+    if (times := config.stash.get(_TIMES, None)) is not None:
+        write_report(terminalreporter, times, config.getoption("slow_files"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -60,12 +61,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
-    if config.getoption("slow_files"):
-        config.pluginmanager.register(ProcessorTimes())
     leave_package_as_it_is(config)
     start_brokers_as_forks()
     if not hasattr(config, "workerinput"):
         config.stash[_SHARED] = SharedKafka()
+        if config.getoption("slow_files"):
+            config.stash[_TIMES] = ProcessorTimes()
+            config.pluginmanager.register(config.stash[_TIMES])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

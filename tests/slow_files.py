@@ -1,111 +1,165 @@
-"""The report of `--slow-files N`: the N test files that took the most processor time, set-up and tear-down included."""
+"""The report of `--slow-files N`: processor time by file, folder and kind of process, with everything that tests start.
+
+The controller of pytest-xdist adopts the processes that outlive their parents and waits for them, so that nothing that
+a test starts leaves its family and the total is exact. Which file used it is known to a fraction of a second.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import threading
+import time
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import pytest
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    import pytest
 
-_PROCESSOR_SECONDS = "processor_seconds"
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-SHORT_PHASE_S = 0.02  # looking through all processes takes some milliseconds, which a short phase is not worth
+SET_CHILD_SUBREAPER = 36  # of prctl(2)
+PAUSE_S = 0.2  # reading /proc takes some milliseconds
+SHORTEST_PAUSE_S = 0.05
+UNNAMED = "(collection, controller, ends of workers)"
+SHORT = "processes that end at once"
+KINDS = {  # by a part of the command line
+    "org.apache.zookeeper": "ZooKeeper",
+    "org.apache.spark": "Spark's JVMs",
+    "java": "other JVMs",
+    "pyspark": "Spark's Python",
+    "exec(eval(sys.stdin": "pytest's workers",
+    "bin/pytest": "pytest",
+    "odradek.server.main": "brokers",  # forks of a process that has imported it
+    "odradek broker": "brokers",
+    "odradek": "commands",
+}
 
 
 @dataclass
-class FileTimes:
-    """The tests of a file, with the time on the clock and on the processors that they took."""
+class Process:
+    """`worker` is the child of the controller that it descends from."""
 
-    file: str
-    seconds: float = 0.0
-    processor_seconds: float = 0.0
-    tests: set[str] = field(default_factory=set)
+    started: int
+    first_parent: int
+    worker: int
+    kind: str = "other processes"
+    own_s: float = 0.0
+    all_s: float = 0.0  # with its children that have ended
 
 
-class ProcessorTimes:
-    """A plugin that adds to the report of each phase the processor time of this process and of all that it started."""
-
-    def __init__(self) -> None:
-        self._own_s = self._children_s = self._running_s = 0.0
-
-    def pytest_collection_finish(self) -> None:
-        self._spent_seconds(True)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        report = yield
-        report.user_properties.append((_PROCESSOR_SECONDS, self._spent_seconds(report.duration >= SHORT_PHASE_S)))
-        return report
-
-    def _spent_seconds(self, is_long: bool) -> float:
-        """The time since the last call; that of running processes counts after a long phase, or when one has ended."""
-        times = os.times()
-        own_s, children_s = times.user + times.system, times.children_user + times.children_system
-        spent_s = own_s - self._own_s + children_s - self._children_s
-        if is_long or children_s > self._children_s:
-            running_s = descendants_seconds()
-            spent_s += running_s - self._running_s
-            self._running_s = running_s
-        self._own_s, self._children_s = own_s, children_s
-        return spent_s
+def processes() -> list[tuple[int, int, int, bool, float, float]]:
+    """Number, start, parent, whether it has ended, own time, time of ended children; parents before their children."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended
+            fields = (directory / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            own_s, children_s = (sum(map(int, fields[at : at + 2])) / TICKS_PER_S for at in (11, 13))
+            found.append((int(fields[19]), int(directory.name), int(fields[1]), fields[0] == "Z", own_s, children_s))
+    return sorted(found)
 
 
 def descendants_seconds() -> float:
     """The time of the processes that run and descend from this one, with that of their children that ended."""
-    own = os.getpid()
-    parents: dict[int, int] = {}
-    seconds: dict[int, float] = {}
-    for process in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it ended
-            number = int(process.parent.name)
-            fields = process.read_text(errors="replace").rpartition(")")[2].split()
-            parents[number] = int(fields[1])
-            seconds[number] = sum(map(int, fields[11:15])) / TICKS_PER_S
-    return sum(spent for number, spent in seconds.items() if _descends(number, own, parents))
+    family, seconds = {os.getpid()}, 0.0
+    for _, number, parent, _, own_s, children_s in processes():
+        if parent in family:
+            family.add(number)
+            seconds += own_s + children_s
+    return seconds
 
 
-def _descends(process: int, ancestor: int, parents: dict[int, int]) -> bool:
-    while (process := parents.get(process, 0)) > 0:
-        if process == ancestor:
-            return True
-    return False
+class ProcessorTimes:
+    """A plugin of the controller, or of the process that runs the tests alone."""
+
+    def __init__(self) -> None:
+        ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._own = os.getpid()
+        self._alive: dict[int, Process] = {}
+        self._ended_s: defaultdict[int, float] = defaultdict(float)  # adopted processes, by worker
+        self._used_s: defaultdict[int, float] = defaultdict(float)  # by worker; this process: everything
+        self._charged_s: defaultdict[int, float] = defaultdict(float)  # by worker
+        self._sampled_at = 0.0
+        self._lock = threading.Lock()
+        self.seconds_of_files: defaultdict[str, float] = defaultdict(float)
+        self.seconds_of_kinds: defaultdict[str, float] = defaultdict(float)
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def pytest_xdist_node_collection_finished(self, node: Any) -> None:
+        self._charge(UNNAMED, node)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "teardown":
+            self._charge(report.nodeid.partition("::")[0], getattr(report, "node", None))
+
+    def finish(self) -> None:
+        with self._lock:
+            self._sample()
+            total_s = self._used_s[self._own]
+            self.seconds_of_files[UNNAMED] += total_s - sum(self.seconds_of_files.values())
+            self.seconds_of_kinds[SHORT] += total_s - sum(self.seconds_of_kinds.values())
+
+    def _watch(self) -> None:
+        while True:
+            with self._lock:
+                self._sample()
+            time.sleep(PAUSE_S)
+
+    def _charge(self, file: str, node: Any) -> None:
+        """What a worker and its descendants have used since the last call is what this file used."""
+        worker = self._own if node is None else node.gateway._io.popen.pid
+        with self._lock:
+            if time.monotonic() - self._sampled_at > SHORTEST_PAUSE_S:
+                self._sample()
+            self.seconds_of_files[file] += self._used_s[worker] - self._charged_s[worker]
+            self._charged_s[worker] = self._used_s[worker]
+
+    def _sample(self) -> None:
+        alive: dict[int, Process] = {}
+        for started, number, parent, has_ended, own_s, children_s in processes():
+            if number != self._own and parent not in alive:
+                continue
+            process = self._alive.get(number)
+            if process is None or process.started != started:
+                worker = number if parent not in alive or parent == self._own else alive[parent].worker
+                process = Process(started, parent, worker)
+            if own_s > process.own_s:
+                process.kind = kind_of(number) or process.kind
+                self.seconds_of_kinds[process.kind] += own_s - process.own_s
+            process.own_s, process.all_s = own_s, own_s + children_s
+            alive[number] = process
+            if has_ended and parent == self._own != process.first_parent:  # adopted; other code waits for our children
+                os.waitpid(number, 0)
+                del alive[number]
+                self._ended_s[process.worker] += process.all_s
+                alive[self._own].all_s += process.all_s  # as the kernel does
+        self._alive = alive
+        self._used_s = self._ended_s.copy()
+        for process in alive.values():
+            self._used_s[process.worker] += process.all_s
+        self._used_s[self._own] = sum(each.all_s for each in alive.values())
+        self._sampled_at = time.monotonic()
 
 
-def dearest_files(reports: Iterable[pytest.TestReport]) -> list[FileTimes]:
-    """The file with the most processor time first."""
-    files: defaultdict[str, FileTimes] = defaultdict(lambda: FileTimes(""))
-    for report in reports:
-        name = report.nodeid.partition("::")[0]
-        file = files[name]
-        file.file = name
-        file.seconds += report.duration
-        file.processor_seconds += sum(
-            float(str(value)) for key, value in report.user_properties if key == _PROCESSOR_SECONDS
-        )
-        file.tests.add(report.nodeid)
-    return sorted(files.values(), key=lambda file: -file.processor_seconds)
+def kind_of(number: int) -> str | None:
+    """None for one that has ended."""
+    with contextlib.suppress(OSError):
+        command = Path(f"/proc/{number}/cmdline").read_text(errors="replace").replace("\0", " ")
+        return next((kind for part, kind in KINDS.items() if part in command), "other processes") if command else None
+    return None
 
 
-def write_report(terminal: pytest.TerminalReporter, count: int) -> None:
-    """Rows of the table in docs/testing.md."""
-    from _pytest.reports import TestReport
-
-    reports = [each for group in terminal.stats.values() for each in group if isinstance(each, TestReport)]
-    terminal.write_sep("=", f"{count} files with the most processor time")
-    terminal.write_line("| file | tests | processor seconds | seconds |")
-    terminal.write_line("|---|---:|---:|---:|")
-    files = dearest_files(reports)
-    for file in files[:count]:
-        terminal.write_line(
-            f"| `{file.file}` | {len(file.tests)} | {file.processor_seconds:.0f} | {file.seconds:.0f} |"
-        )
-    terminal.write_line(
-        f"all {len(files)} files: {sum(file.processor_seconds for file in files):.0f} processor seconds"
-    )
+def write_report(terminal: pytest.TerminalReporter, times: ProcessorTimes, count: int) -> None:
+    times.finish()
+    folders: defaultdict[str, float] = defaultdict(float)
+    for file, seconds in times.seconds_of_files.items():
+        folders["/".join(file.split("/")[:2])] += seconds
+    tables = {"file": times.seconds_of_files, "folder": folders, "kind of process": times.seconds_of_kinds}
+    for title, table in tables.items():
+        terminal.write_sep("=", f"processor seconds by {title}")
+        rows = sorted(table.items(), key=lambda row: -row[1])
+        for name, seconds in rows[: count if title == "file" else None]:
+            terminal.write_line(f"| {name} | {seconds:.1f} |")
+    terminal.write_line(f"{sum(folders.values()):.0f} processor seconds")

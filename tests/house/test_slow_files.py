@@ -1,75 +1,57 @@
-"""The report of the slowest files adds up the phases of their tests."""
+"""Every processor second is charged to the file of the test that caused it, also those of processes left behind."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
-from tests.slow_files import FileTimes, dearest_files
+import pytest
 
 ROOT = Path(__file__).parents[2]
-BUSY_TEST = """
-import subprocess, sys
-
-BURN = "import time\\nwhile time.process_time() < 0.5: pass\\nprint(flush=True)"
-LAST = BURN + "\\ninput()"
-
-def test_busy():
-    subprocess.run([sys.executable, "-c", BURN], check=True)
-
-def test_leaves_a_process():
-    started = subprocess.Popen([sys.executable, "-c", LAST], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    started.stdout.readline()
-    global left
-    left = started
-
-def test_ends_the_process():
-    left.communicate(b"end")
-
-def test_idle():
-    pass
-"""
-CONFTEST = """
-from tests.slow_files import ProcessorTimes, dearest_files
+BURN = "import time\nwhile time.process_time() < 0.5: pass\n"
+FILES = {
+    "conftest.py": """
+from tests.slow_files import ProcessorTimes, write_report
 
 def pytest_configure(config):
-    config.pluginmanager.register(ProcessorTimes())
+    if not hasattr(config, "workerinput"):
+        config.times = ProcessorTimes()
+        config.pluginmanager.register(config.times)
 
-def pytest_terminal_summary(terminalreporter):
-    for report in terminalreporter.stats["passed"]:
-        (file,) = dearest_files([report])
-        terminalreporter.write_line(f"{report.nodeid} {file.processor_seconds:.3f}")
-"""
+def pytest_terminal_summary(terminalreporter, config):
+    write_report(terminalreporter, config.times, 10)
+""",
+    "burn.py": BURN,
+    "test_child.py": """
+import subprocess, sys
+
+def test_waits_for_it():
+    subprocess.run([sys.executable, "burn.py"], check=True)
+""",
+    "test_orphan.py": """
+import os, pathlib, subprocess, sys, time
+
+def test_orphan():
+    '''The orphan ends after its parent, as a JVM does, and nobody here can wait for it.'''
+    start = "import subprocess, sys, time; print(subprocess.Popen([sys.executable, 'burn.py']).pid); time.sleep(0.3)"
+    number = subprocess.run([sys.executable, "-c", start], check=True, capture_output=True, text=True).stdout.strip()
+    while pathlib.Path("/proc", number).exists():
+        time.sleep(0.01)
+""",
+    "test_idle.py": "def test_idle(): pass",
+}
 
 
-def report(nodeid: str, seconds: float, processor_seconds: float = 0.0) -> Any:
-    properties = [("other", "x"), ("processor_seconds", processor_seconds)]
-    return SimpleNamespace(nodeid=nodeid, duration=seconds, user_properties=properties)
-
-
-def test_phases_and_tests_of_a_file_are_added_up() -> None:
-    reports = [report("a.py::one", 1.0, 0.5), report("a.py::one", 0.5, 0.25), report("a.py::two", 1.0)]
-    reports += [report("b.py::one", 4.0)]
-    assert dearest_files(reports) == [
-        FileTimes("a.py", 2.5, 0.75, {"a.py::one", "a.py::two"}),
-        FileTimes("b.py", 4.0, 0.0, {"b.py::one"}),
-    ]
-
-
-def test_processor_seconds_are_those_of_the_test_and_of_the_processes_that_it_started(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "conftest.py").write_text(CONFTEST)
-    (tmp_path / "test_it.py").write_text(BUSY_TEST)
-    command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "-n", "1", f"--rootdir={tmp_path}"]
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_seconds_are_charged_to_the_file_that_caused_them(tmp_path: Path, workers: str) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "-n", workers, f"--rootdir={tmp_path}"]
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    lines = [line.split() for line in ran.stdout.splitlines() if line.startswith("test_it.py::")]
-    seconds = {nodeid.partition("::")[2]: float(value) for nodeid, value in (line[:2] for line in lines)}
-    assert seconds["test_busy"] >= 0.4
-    assert seconds["test_leaves_a_process"] >= 0.4
-    assert seconds["test_ends_the_process"] < 0.3
-    assert seconds["test_idle"] < 0.3
+    cells = (line.split("|") for line in ran.stdout.splitlines() if line.startswith("| "))
+    seconds = {row[1].strip(): float(row[2]) for row in cells}
+    assert seconds["test_child.py"] >= 0.4
+    assert seconds["test_orphan.py"] >= 0.4
+    assert seconds["test_idle.py"] < 0.3
