@@ -28,13 +28,10 @@ if TYPE_CHECKING:
     from odradek.protocol.schema import Struct
 
 TYPES = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "cluster": ResourceType.CLUSTER,
-    "transactional-id": ResourceType.TRANSACTIONAL_ID,
-    "delegation-token": ResourceType.DELEGATION_TOKEN,
+    "topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "cluster": ResourceType.CLUSTER,
+    "transactional-id": ResourceType.TRANSACTIONAL_ID, "delegation-token": ResourceType.DELEGATION_TOKEN,
     "user": ResourceType.USER,
-}
+}  # fmt: skip
 OPERATIONS = {pascal_case(operation.name): operation for operation in Operation if operation > Operation.ANY}
 PRODUCER = {
     ResourceType.TOPIC: (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE),

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.admin.broker_requests import answers_of, live
 from odradek.admin.errors import check
 from odradek.conventions.failures import Failure
+from odradek.protocol.messages import describe_broker_metrics as describing
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from odradek.protocol.messages.describe_broker_metrics import (
-    DescribeBrokerMetricsRequest,
-    DescribeBrokerMetricsResponse,
-)
 
 if TYPE_CHECKING:
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
@@ -61,9 +59,9 @@ class BrokerMetrics(NamedTuple):
 
 def metrics_of(requests: BrokerRequests, broker: KnownBroker, prefixes: Sequence[str] = ()) -> BrokerMetrics:
     """Failure if the broker does not answer, refuses, or is not Odradek's. `prefixes` choose metrics by name."""
-    request = DescribeBrokerMetricsRequest(name_prefixes=list(prefixes))
+    request = describing.DescribeBrokerMetricsRequest(name_prefixes=list(prefixes))
     try:
-        response = requests.ask(broker, request, DescribeBrokerMetricsResponse, VERSION)
+        response = requests.ask(broker, request, describing.DescribeBrokerMetricsResponse, VERSION)
     except Failure as failure:
         raise Failure(f"no metrics of broker {broker.broker_id}: {failure.message}") from None
     check(response.error_code, response.error_message, f"metrics of broker {broker.broker_id}")
@@ -84,22 +82,16 @@ def metrics_of_all(
     requests: BrokerRequests, prefixes: Sequence[str] = ()
 ) -> tuple[list[BrokerMetrics], dict[int, str]]:
     """The metrics of each broker that runs; and by broker why another one has none."""
-    found: list[BrokerMetrics] = []
-    missing: dict[int, str] = {}
-    for broker in requests.describe().brokers.values():
-        if broker.is_fenced:
-            missing[broker.broker_id] = "the broker is fenced"
-            continue
-        try:
-            found.append(metrics_of(requests, broker, prefixes))
-        except Failure as failure:
-            missing[broker.broker_id] = failure.message
-    return found, missing
+    brokers = requests.describe().brokers
+    found, failures = answers_of(live(brokers), lambda broker: metrics_of(requests, broker, prefixes))
+    missing = {each.broker_id: "the broker is fenced" for each in brokers.values() if each.is_fenced}
+    missing |= {broker_id: failure.message for broker_id, failure in failures.items()}
+    return found, dict(sorted(missing.items()))
 
 
 def serves_metrics(requests: BrokerRequests, broker: KnownBroker) -> bool:
     """Whether the broker has the API; Failure if it does not answer."""
-    return DescribeBrokerMetricsRequest.api_key in listed_apis(requests, broker)
+    return describing.DescribeBrokerMetricsRequest.api_key in listed_apis(requests, broker)
 
 
 def listed_apis(requests: BrokerRequests, broker: KnownBroker) -> set[int]:

@@ -11,32 +11,19 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
-from odradek.admin.errors import (
-    AnswerTimeout,
-    NotAuthorized,
-    RefusedConnection,
-    UnsupportedRequest,
-    check,
-    reason_of,
-    unreachable,
-)
+from odradek.admin.errors import AnswerTimeout, NotAuthorized, RefusedConnection, UnsupportedRequest, check, reason_of
 from odradek.admin.wire import TIMEOUT_S, KeptConnections, SecuredAddress, Versions
 from odradek.conventions.addresses import split_addresses
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import describe_configs
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from odradek.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 if TYPE_CHECKING:
-    from odradek.protocol.messages.describe_configs import DescribeConfigsResult
     from odradek.protocol.schema import Request, Response
 
 R = TypeVar("R", bound="Response")
@@ -50,18 +37,15 @@ PARTITIONS_PER_REQUEST = 2_000
 COORDINATORS_PER_REQUEST = 100
 CHANGE_TIMEOUT_MS = 12_000  # of the controller, so that its answer comes before the timeout of the request
 RETRY_PAUSE_S = 0.1
-RETRIED = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    }
-)
+RETRIED = frozenset({
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+})  # fmt: skip
+NOT_OF_THE_BROKER = (NotAuthorized, RefusedConnection, UnsupportedRequest)  # other brokers would repeat them
 
 
-def in_parts(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The items in lists of at most `size`."""
+def in_parts(items: Iterable[T], size: int = PARTITIONS_PER_REQUEST) -> Iterator[list[T]]:
+    """The items in lists of at most `size`; without it, items are partitions."""
     rest = iter(items)
     while part := list(islice(rest, size)):
         yield part
@@ -103,14 +87,20 @@ def live(brokers: Mapping[int, KnownBroker]) -> list[KnownBroker]:
     return [each for each in brokers.values() if not each.is_fenced]
 
 
-def retry_while_loading(ask: Callable[[], T], error_of: Callable[[T], int]) -> T:
-    """The first answer without an error that passes by itself, or the last answer."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while True:
-        answer = ask()
-        if error_of(answer) not in RETRIED or time.monotonic() > deadline:
-            return answer
-        time.sleep(RETRY_PAUSE_S)
+def answers_of(
+    brokers: Iterable[KnownBroker], ask: Callable[[KnownBroker], T], raised: tuple[type[Failure], ...] = ()
+) -> tuple[list[T], dict[int, Failure]]:
+    """What the brokers answer, and by id why others do not. Failures of the kinds in `raised` are raised."""
+    found: list[T] = []
+    failures: dict[int, Failure] = {}
+    for broker in brokers:
+        try:
+            found.append(ask(broker))
+        except raised:
+            raise
+        except Failure as failure:
+            failures[broker.broker_id] = failure
+    return found, failures
 
 
 def ask_each(
@@ -118,21 +108,26 @@ def ask_each(
 ) -> list[T]:
     """What the brokers answer. Why one does not answer is added to `missing`; without it, that is a Failure. Failure if
     none answers, and for a refusal that is not the broker's own."""
-    found: list[T] = []
-    last: Failure | None = None
-    for broker in brokers:
-        try:
-            found.append(ask(broker))
-        except (NotAuthorized, RefusedConnection, UnsupportedRequest):
-            raise
-        except Failure as failure:
-            if missing is None:
-                raise
-            missing[broker.broker_id] = failure.message
-            last = failure
-    if last is not None and not found:
-        raise last
+    found, failures = answers_of(brokers, ask, (Failure,) if missing is None else NOT_OF_THE_BROKER)
+    for broker_id, failure in failures.items() if missing is not None else ():
+        missing[broker_id] = failure.message
+        if not found:
+            raise failure
     return found
+
+
+def ask_loaded(
+    requests: BrokerRequests, broker: KnownBroker, request: Request, response_type: type[R], version: Versions,
+    things: str,
+) -> R:  # fmt: skip
+    """What a broker answers about all things that it coordinates, once it has loaded them."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        answer: Any = requests.ask(broker, request, response_type, version)
+        if answer.error_code not in RETRIED or time.monotonic() > deadline:
+            check(answer.error_code, None, f"{things} of broker {broker.broker_id}")
+            return cast("R", answer)
+        time.sleep(RETRY_PAUSE_S)
 
 
 class Reached(Protocol):
@@ -176,7 +171,10 @@ class BrokerRequests:
                 continue
             self._addresses = (address, *(each for each in self._addresses if each != address))
             return response
-        raise unreachable(self._bootstrap_servers, reason)
+        raise Failure(
+            f"no broker answers at {self._bootstrap_servers} ({reason}); start one with `odradek broker`, "
+            "or give another address with --bootstrap-server"
+        )
 
     def ask_controller(self, request: Request, response_type: type[R], version: Versions) -> R:
         """Brokers of Odradek and of Kafka with KRaft forward the request; those with ZooKeeper before do not."""
@@ -264,11 +262,13 @@ class BrokerRequests:
 
 def describe_resources(
     requests: BrokerRequests, kind: int, names: Iterable[str], settings: Sequence[str] | None = None
-) -> Iterator[DescribeConfigsResult]:
+) -> Iterator[describe_configs.DescribeConfigsResult]:
     """What any broker returns for each of the resources: these settings, or all. Kinds are those of DescribeConfigs."""
     keys = None if settings is None else list(settings)
     for some in in_parts(names, TOPICS_PER_REQUEST):
         resources = [
-            DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys) for name in some
+            describe_configs.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+            for name in some
         ]
-        yield from requests.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4).results
+        request = describe_configs.DescribeConfigsRequest(resources=resources)
+        yield from requests.ask_any(request, describe_configs.DescribeConfigsResponse, 4).results

@@ -20,12 +20,7 @@ from odradek.admin.offsets import EARLIEST, LATEST, Key, first_at, list_offsets
 from odradek.admin.wire import TIMEOUT_S, KeptConnections, SecuredAddress
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
+from odradek.protocol.messages import create_topics as creating
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from odradek.security.authorizer import Operation
@@ -182,14 +177,12 @@ class Cluster:
         self, name: str, partitions: int = -1, replication_factor: int = -1, configs: Mapping[str, str] | None = None
     ) -> bool:
         """False if the topic already exists. The broker chooses numbers that are −1."""
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=replication_factor,
-            configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
+        settings = [creating.CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()]
+        topic = creating.CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=replication_factor, configs=settings
         )
-        request = CreateTopicsRequest(topics=[topic], timeout_ms=CHANGE_TIMEOUT_MS)
-        (result,) = self.requests.ask_controller(request, CreateTopicsResponse, CREATE_TOPICS_VERSION).topics
+        request = creating.CreateTopicsRequest(topics=[topic], timeout_ms=CHANGE_TIMEOUT_MS)
+        (result,) = self.requests.ask_controller(request, creating.CreateTopicsResponse, CREATE_TOPICS_VERSION).topics
         if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
             return False
         check(result.error_code, result.error_message, f"topic {name}", "Create")

@@ -17,27 +17,19 @@ from dataclasses import field
 
 from odradek.admin.broker_requests import BrokerRequests, DescribedCluster, KnownBroker, describe_resources
 from odradek.admin.errors import AnswerTimeout, NotAuthorized, check
+from odradek.admin.settings import Kind
 from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import describe_quorum
+from odradek.protocol.messages import list_partition_reassignments as listing
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from odradek.protocol.messages.describe_quorum import (
-    DescribeQuorumPartition,
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-    DescribeQuorumTopic,
-)
-from odradek.protocol.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 METADATA_TOPIC = "__cluster_metadata"
 AFTER_REFUSAL_S = 60.0  # DescribeQuorum needs Describe on the cluster
 AFTER_TIMEOUT_S = 15.0
-TOPIC_RESOURCE = 2
 MIN_IN_SYNC = "min.insync.replicas"
 NO_LEADER = -1
 NO_CONTROLLER = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER})
@@ -162,7 +154,7 @@ class MinInSync:
 
     def of(self, topics: Iterable[str]) -> Mapping[str, int]:
         missing = [topic for topic in topics if topic not in self._known]
-        for result in describe_resources(self._requests, TOPIC_RESOURCE, missing, [MIN_IN_SYNC]):
+        for result in describe_resources(self._requests, Kind.TOPIC, missing, [MIN_IN_SYNC]):
             values = [each.value for each in result.configs if each.name == MIN_IN_SYNC]
             self._known[result.resource_name] = int(values[0] or 1) if values else 1
         return self._known
@@ -173,13 +165,9 @@ class MinInSync:
 
 
 def read_state(
-    requests: BrokerRequests,
-    min_in_sync: MinInSync | None = None,
-    controllers: ControllerLookup | None = None,
-    *,
-    may_lack_reassignments: bool = False,
-    asks_reassignments: bool = True,
-) -> ClusterState:
+    requests: BrokerRequests, min_in_sync: MinInSync | None = None, controllers: ControllerLookup | None = None, *,
+    may_lack_reassignments: bool = False, asks_reassignments: bool = True,
+) -> ClusterState:  # fmt: skip
     """With `may_lack_reassignments`, a user without Describe on the cluster gets the state without reassignments.
 
     Without `controllers`, the controller is the one that DescribeCluster names.
@@ -199,17 +187,12 @@ def read_state(
     minimum = (min_in_sync or MinInSync(requests)).of(topic.name or "" for topic in topics)
     partitions = [
         PartitionState(
-            topic.name or "",
-            each.partition_index,
-            each.leader_id,
-            tuple(each.replica_nodes),
-            tuple(each.isr_nodes),
-            minimum.get(topic.name or "", 1),
-            *known.get((topic.name or "", each.partition_index), ((), ())),
+            topic.name or "", each.partition_index, each.leader_id, tuple(each.replica_nodes), tuple(each.isr_nodes),
+            minimum.get(topic.name or "", 1), *known.get((topic.name or "", each.partition_index), ((), ())),
         )
         for topic in topics
         for each in topic.partitions
-    ]
+    ]  # fmt: skip
     partitions.sort(key=lambda each: (each.topic, each.index))
     return ClusterState(cluster, partitions, moving is not None, is_restricted)
 
@@ -218,9 +201,9 @@ def read_reassignments(
     requests: BrokerRequests,
 ) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]] | None:
     """Adding and removing replicas of the partitions that are reassigned; None while no controller answers."""
-    request = ListPartitionReassignmentsRequest(topics=None, timeout_ms=round(requests.timeout_s * 500))
+    request = listing.ListPartitionReassignmentsRequest(topics=None, timeout_ms=round(requests.timeout_s * 500))
     try:
-        answer = requests.ask_any(request, ListPartitionReassignmentsResponse, 0, is_forwarded=True)
+        answer = requests.ask_any(request, listing.ListPartitionReassignmentsResponse, 0, is_forwarded=True)
     except AnswerTimeout:
         return None  # brokers of Apache Kafka wait for a controller longer than the request says
     if answer.error_code in NO_CONTROLLER:
@@ -245,7 +228,9 @@ class ControllerLookup:
         """The description with the real controller, or with none if the cluster does not report it."""
         if self._is_kraft is None:
             answer = self._requests.ask_any(ApiVersionsRequest(), ApiVersionsResponse, 0)
-            self._is_kraft = any(each.api_key == DescribeQuorumRequest.api_key for each in answer.api_keys)
+            self._is_kraft = any(
+                each.api_key == describe_quorum.DescribeQuorumRequest.api_key for each in answer.api_keys
+            )
         if not self._is_kraft:
             return described
         leader = self._read_leader()
@@ -257,10 +242,11 @@ class ControllerLookup:
         """−1 if the quorum has no leader; None if it is not known."""
         if time.monotonic() < self._asks_from:
             return None
-        partitions = [DescribeQuorumPartition(partition_index=0)]
-        request = DescribeQuorumRequest(topics=[DescribeQuorumTopic(topic_name=METADATA_TOPIC, partitions=partitions)])
+        partitions = [describe_quorum.DescribeQuorumPartition(partition_index=0)]
+        topic = describe_quorum.DescribeQuorumTopic(topic_name=METADATA_TOPIC, partitions=partitions)
+        request = describe_quorum.DescribeQuorumRequest(topics=[topic])
         try:
-            answer = self._requests.ask_any(request, DescribeQuorumResponse, 0, is_forwarded=True)
+            answer = self._requests.ask_any(request, describe_quorum.DescribeQuorumResponse, 0, is_forwarded=True)
         except AnswerTimeout:
             self._asks_from = time.monotonic() + AFTER_TIMEOUT_S
             return None

@@ -74,13 +74,6 @@ class SecurityMismatch(RefusedConnection):
     """The listener has another security protocol or mechanism, or a certificate of one side is not trusted."""
 
 
-def unreachable(address: str, reason: str) -> Failure:
-    return Failure(
-        f"no broker answers at {address} ({reason}); start one with `odradek broker`, "
-        "or give another address with --bootstrap-server"
-    )
-
-
 # Names of Kafka's errors, and of librdkafka's own, which begin with _: text with advice. Other errors are shown with
 # the broker's message and their name.
 ADVICE = {

@@ -8,15 +8,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin import errors
-from odradek.admin.broker_requests import (
-    BrokerRequests,
-    KnownBroker,
-    ask_each,
-    by_topic,
-    in_parts,
-    live,
-    retry_while_loading,
-)
+from odradek.admin.broker_requests import BrokerRequests, KnownBroker, ask_each, ask_loaded, by_topic, in_parts, live
 from odradek.admin.cluster import CONNECT_TIMEOUT_S, Cluster, without_leader
 from odradek.admin.offsets import LATEST, Key, list_offsets
 from odradek.admin.records.fetched_batches import NO_TIMESTAMP, FetchedRecord, UnreadableBatch
@@ -25,24 +17,13 @@ from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure, did_you_mean
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.messages.consumer_group_describe import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-)
+from odradek.protocol.messages import consumer_group_describe, offset_fetch
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from odradek.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-    OffsetFetchResponse,
-)
 from odradek.protocol.schema import Message, Struct, array, int16, int32, string
 
 if TYPE_CHECKING:
-    from odradek.protocol.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
-    from odradek.protocol.messages.consumer_group_describe import Member as ConsumerGroupMember
     from odradek.protocol.messages.describe_groups import DescribedGroup as ClassicGroup
     from odradek.protocol.messages.describe_groups import DescribedGroupMember as ClassicGroupMember
 
@@ -108,11 +89,7 @@ def list_groups(requests: BrokerRequests) -> tuple[list[ListedGroup], dict[int, 
     missing: dict[int, str] = {}
 
     def ask(broker: KnownBroker) -> list[ListedGroup]:
-        answer = retry_while_loading(
-            lambda: requests.ask(broker, ListGroupsRequest(), ListGroupsResponse, (5, 4)),
-            lambda found: found.error_code,
-        )
-        errors.check(answer.error_code, None, f"groups of broker {broker.broker_id}")
+        answer = ask_loaded(requests, broker, ListGroupsRequest(), ListGroupsResponse, (5, 4), "groups")
         return [
             ListedGroup(each.group_id, _state_name(each.group_state), each.group_type.lower())
             for each in answer.groups
@@ -172,9 +149,10 @@ def describe_groups(requests: BrokerRequests, names: Iterable[str]) -> dict[str,
 def _describe(requests: BrokerRequests, coordinator: KnownBroker, names: list[str]) -> dict[str, GroupState | int]:
     """Groups of the consumer protocol (KIP-848), then those of the classic one, or error codes."""
     found: dict[str, GroupState | int] = {}
-    request = ConsumerGroupDescribeRequest(group_ids=names)
+    request = consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=names)
+    response_type = consumer_group_describe.ConsumerGroupDescribeResponse
     try:
-        for each in requests.ask(coordinator, request, ConsumerGroupDescribeResponse, (0,)).groups:
+        for each in requests.ask(coordinator, request, response_type, (0,)).groups:
             if not each.error_code:
                 found[each.group_id] = _group_of(
                     each, "consumer", each.assignor_name, coordinator, [_member(one) for one in each.members]
@@ -193,14 +171,15 @@ def _describe(requests: BrokerRequests, coordinator: KnownBroker, names: list[st
 
 
 def _group_of(
-    group: ConsumerGroup | ClassicGroup, kind: str, assignor: str, coordinator: KnownBroker, members: list[GroupMember]
-) -> GroupState:
+    group: consumer_group_describe.DescribedGroup | ClassicGroup, kind: str, assignor: str, coordinator: KnownBroker,
+    members: list[GroupMember],
+) -> GroupState:  # fmt: skip
     members.sort(key=lambda member: (member.client_id, member.member_id))
     address = f"{coordinator.host}:{coordinator.port}"
     return GroupState(group.group_id, _state_name(group.group_state), kind, assignor, address, members)
 
 
-def _member(member: ConsumerGroupMember) -> GroupMember:
+def _member(member: consumer_group_describe.Member) -> GroupMember:
     assignment = tuple(
         sorted((each.topic_name, index) for each in member.assignment.topic_partitions for index in each.partitions)
     )
@@ -256,7 +235,9 @@ def read_committed_offsets_of(
     topics = None
     if partitions is not None:
         indexes = by_topic(partitions).items()
-        topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=wanted) for topic, wanted in indexes]
+        topics = [
+            offset_fetch.OffsetFetchRequestTopics(name=topic, partition_indexes=wanted) for topic, wanted in indexes
+        ]
 
     def ask(coordinator: KnownBroker, names: list[str]) -> dict[str, dict[Key, int] | int]:
         found: dict[str, dict[Key, int] | int] = {}
@@ -272,13 +253,12 @@ def read_committed_offsets_of(
 
 
 def fetch_committed(
-    requests: BrokerRequests,
-    coordinator: KnownBroker,
-    groups: list[str],
-    topics: list[OffsetFetchRequestTopics] | None = None,
-) -> dict[str, dict[Key, int] | int]:
+    requests: BrokerRequests, coordinator: KnownBroker, groups: list[str],
+    topics: list[offset_fetch.OffsetFetchRequestTopics] | None = None,
+) -> dict[str, dict[Key, int] | int]:  # fmt: skip
     """The offsets or the error code of each group; without topics, of all its partitions."""
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=each, topics=topics) for each in groups])
+    wanted = [offset_fetch.OffsetFetchRequestGroup(group_id=each, topics=topics) for each in groups]
+    request = offset_fetch.OffsetFetchRequest(groups=wanted)
     return {
         group.group_id: group.error_code
         or {
@@ -287,7 +267,7 @@ def fetch_committed(
             for each in topic.partitions
             if not each.error_code and each.committed_offset >= 0
         }
-        for group in requests.ask(coordinator, request, OffsetFetchResponse, 8).groups
+        for group in requests.ask(coordinator, request, offset_fetch.OffsetFetchResponse, 8).groups
     }
 
 
@@ -342,12 +322,9 @@ PATIENCE_S = 5.0  # to read the first unread record of each partition
 # Small fetches: one record of each partition is enough. Lag counts the records of open transactions, so that their age
 # counts, too. A partition that ends with the marker of a transaction has no record after it: its lag is zero.
 SETTINGS = FetchSettings(
-    32 * 1024 * 1024,
-    max_wait_ms=50,
-    partition_bytes=65_536,
-    isolation_level="read_uncommitted",
+    32 * 1024 * 1024, max_wait_ms=50, partition_bytes=65_536, isolation_level="read_uncommitted",
     offset_reset="earliest",
-)
+)  # fmt: skip
 
 
 def longest_time_lag(lags: Sequence[PartitionLag]) -> int | None:

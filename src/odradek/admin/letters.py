@@ -48,11 +48,8 @@ class Selection:
     def wants(self, position: Position, letter: Letter) -> bool:
         if self.positions is not None:
             return position in self.positions
-        return (
-            self.pipeline in {"", letter.pipeline}
-            and self.step in {"", letter.step}
-            and self.reason in {"", letter.kind}
-        )
+        pairs = (self.pipeline, letter.pipeline), (self.step, letter.step), (self.reason, letter.kind)
+        return all(wanted in {"", actual} for wanted, actual in pairs)
 
 
 class FoundLetter(NamedTuple):
@@ -92,15 +89,10 @@ class Redrive:
 
     def as_object(self) -> dict[str, Any]:
         return {
-            "records": self.records,
-            "topics": dict(self.topics),
-            "reasons": dict(self.reasons),
-            "size_bytes": self.size_bytes,
-            "redriven_before": self.done_before,
-            "without_origin": self.without_origin,
-            "is_cut": self.is_cut,
-            "unreadable": self.unreadable,
-        }
+            "records": self.records, "topics": dict(self.topics), "reasons": dict(self.reasons),
+            "size_bytes": self.size_bytes, "redriven_before": self.done_before, "without_origin": self.without_origin,
+            "is_cut": self.is_cut, "unreadable": self.unreadable,
+        }  # fmt: skip
 
 
 MOST_READ = 1_000_000  # records of the dead-letter topic that one redrive looks at, without those written back before

@@ -7,16 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, BrokerRequests, KnownBroker, by_topic, in_parts, live
+from odradek.admin.broker_requests import BrokerRequests, KnownBroker, answers_of, by_topic, in_parts, live
 from odradek.admin.errors import NotAuthorized, check
 from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.describe_log_dirs import (
-    DescribableLogDirTopic,
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-)
+from odradek.protocol.messages import describe_log_dirs as describing
 
 if TYPE_CHECKING:
     from odradek.admin.cluster_state import ClusterState, PartitionState
@@ -79,8 +75,10 @@ def read_directories(
     """With the copies of these partitions, or of all."""
     topics = None
     if partitions is not None:
-        topics = [DescribableLogDirTopic(topic=name, partitions=some) for name, some in by_topic(partitions).items()]
-    answer = requests.ask(broker, DescribeLogDirsRequest(topics=topics), DescribeLogDirsResponse, VERSIONS)
+        by_name = by_topic(partitions).items()
+        topics = [describing.DescribableLogDirTopic(topic=name, partitions=some) for name, some in by_name]
+    request = describing.DescribeLogDirsRequest(topics=topics)
+    answer = requests.ask(broker, request, describing.DescribeLogDirsResponse, VERSIONS)
     check(answer.error_code, None, f"log directories of broker {broker.broker_id}")
     found = []
     for result in answer.results:
@@ -110,20 +108,10 @@ def failed_text(broker: KnownBroker, found: BrokerCopies) -> str:
 
 def read_disks(requests: BrokerRequests, state: ClusterState) -> Disks:
     """The log directories of the brokers that answer."""
-    sizes: Sizes = {}
-    directories: list[LogDirectory] = []
-    is_denied = False
-    for broker in live(state.brokers):
-        try:
-            found = read_directories(requests, broker)
-        except NotAuthorized:
-            is_denied = True
-            continue
-        except Failure:
-            continue
-        sizes |= _sizes_of(found)
-        directories += [each._replace(copies=()) for each in found]
-    return Disks(sizes, tuple(directories), is_denied)
+    answers, failures = answers_of(live(state.brokers), lambda broker: read_directories(requests, broker))
+    found = [each for directories in answers for each in directories]
+    is_denied = any(isinstance(each, NotAuthorized) for each in failures.values())
+    return Disks(_sizes_of(found), tuple(each._replace(copies=()) for each in found), is_denied)
 
 
 def read_sizes(requests: BrokerRequests, state: ClusterState, partitions: Iterable[PartitionState]) -> Sizes:
@@ -134,7 +122,7 @@ def read_sizes(requests: BrokerRequests, state: ClusterState, partitions: Iterab
             asked[replica].append((partition.topic, partition.index))
     sizes: Sizes = {}
     for broker in live(state.brokers):
-        for part in in_parts(asked[broker.broker_id], PARTITIONS_PER_REQUEST):
+        for part in in_parts(asked[broker.broker_id]):
             try:
                 sizes |= _sizes_of(read_directories(requests, broker, part))
             except Failure:

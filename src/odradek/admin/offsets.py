@@ -7,17 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST, by_topic, in_parts
+from odradek.admin.broker_requests import TOPICS_PER_REQUEST, by_topic, in_parts
 from odradek.admin.cluster_state import ClusterState, PartitionState, led_partitions
 from odradek.admin.errors import AnswerTimeout, LostConnection, NoAnswer, broker_failure
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
+from odradek.protocol.messages import list_offsets as listing
 
 if TYPE_CHECKING:
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
@@ -55,7 +50,7 @@ def list_offsets(
         retried: dict[Key, Failure] = {}
         leaders, errors = _find_leaders(requests, asked)
         for leader, led in leaders.items():
-            for some in in_parts(led, PARTITIONS_PER_REQUEST):
+            for some in in_parts(led):
                 try:
                     for key, code, offset in _ask_leader(requests, leader, some, time_ms, reads_committed):
                         if code:
@@ -131,18 +126,14 @@ def _ask_leader(
 ) -> Iterator[tuple[Key, int, int]]:
     """The error code and the offset of each partition."""
     request = offsets_request(((key, time_ms) for key in keys), reads_committed=reads_committed)
-    for topic in requests.ask(leader, request, ListOffsetsResponse, VERSION).topics:
+    for topic in requests.ask(leader, request, listing.ListOffsetsResponse, VERSION).topics:
         for each in topic.partitions:
             yield (topic.name, each.partition_index), each.error_code, each.offset
 
 
-def offsets_request(times: Iterable[tuple[Key, int]], *, reads_committed: bool = False) -> ListOffsetsRequest:
+def offsets_request(times: Iterable[tuple[Key, int]], *, reads_committed: bool = False) -> listing.ListOffsetsRequest:
     """`times` in ms, LATEST or EARLIEST, by partition."""
-    topics = by_topic(
-        (topic, ListOffsetsPartition(partition_index=index, timestamp=time_ms)) for (topic, index), time_ms in times
-    )
-    return ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=int(reads_committed),
-        topics=[ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
-    )
+    new = listing.ListOffsetsPartition
+    asked = by_topic((topic, new(partition_index=index, timestamp=time_ms)) for (topic, index), time_ms in times)
+    topics = [listing.ListOffsetsTopic(name=name, partitions=some) for name, some in asked.items()]
+    return listing.ListOffsetsRequest(replica_id=-1, isolation_level=int(reads_committed), topics=topics)

@@ -14,36 +14,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.broker_requests import (
-    PARTITIONS_PER_REQUEST,
-    TOPICS_PER_REQUEST,
-    BrokerRequests,
-    KnownBroker,
-    by_topic,
-    describe_resources,
-    in_parts,
-)
+from odradek.admin.broker_requests import TOPICS_PER_REQUEST, BrokerRequests, by_topic, describe_resources, in_parts
 from odradek.admin.errors import NoSuchTopic, check, error_text
 from odradek.admin.settings import Kind, alter_request, changes_to
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from odradek.protocol.messages.alter_replica_log_dirs import (
-    AlterReplicaLogDir,
-    AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirsResponse,
-    AlterReplicaLogDirTopic,
-)
+from odradek.protocol.messages import alter_partition_reassignments as reassigning
+from odradek.protocol.messages import alter_replica_log_dirs as moving
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 
 if TYPE_CHECKING:
+    from odradek.admin.broker_requests import KnownBroker
     from odradek.admin.cluster_state import ClusterState, PartitionState
     from odradek.admin.log_directories import Copy, Sizes
 
@@ -124,12 +107,9 @@ def _next_broker(taken: Sequence[int], places: Mapping[int, Place], load: Mappin
     return min(
         (broker for broker in places if broker not in taken),
         key=lambda broker: (
-            places[broker].rack is not None and places[broker].rack in racks,
-            places[broker].machine in machines,
-            load[broker],
-            broker,
+            places[broker].rack in racks - {None}, places[broker].machine in machines, load[broker], broker
         ),
-    )
+    )  # fmt: skip
 
 
 def _move_one(kept: Mapping[PartitionState, list[int]], places: Mapping[int, Place], load: Counter[int]) -> bool:
@@ -257,16 +237,16 @@ class Refused(Failure):
 def alter_reassignments(requests: BrokerRequests, targets: Mapping[tuple[str, int], tuple[int, ...] | None]) -> None:
     """Begin a reassignment of each partition, or cancel it where the target is None. A Failure names all refusals."""
     partitions = [
-        (topic, ReassignablePartition(partition_index=index, replicas=None if replicas is None else list(replicas)))
-        for (topic, index), replicas in targets.items()
+        (topic, reassigning.ReassignablePartition(partition_index=index, replicas=None if to is None else list(to)))
+        for (topic, index), to in targets.items()
     ]
     refused: list[str] = []
     asked = 0
-    for part in in_parts(partitions, PARTITIONS_PER_REQUEST):
-        topics = [ReassignableTopic(name=topic, partitions=some) for topic, some in by_topic(part).items()]
-        request = AlterPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=topics)
+    for part in in_parts(partitions):
+        topics = [reassigning.ReassignableTopic(name=topic, partitions=some) for topic, some in by_topic(part).items()]
+        request = reassigning.AlterPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=topics)
         with _saying(f"{asked - len(refused)} of {len(targets)} were accepted", asked > len(refused)):
-            answer = requests.ask_controller(request, AlterPartitionReassignmentsResponse, 0)
+            answer = requests.ask_controller(request, reassigning.AlterPartitionReassignmentsResponse, 0)
             check(answer.error_code, answer.error_message, "reassignment", "Alter")
         asked += len(part)
         refused += [
@@ -296,11 +276,11 @@ def move_replicas(requests: BrokerRequests, broker: KnownBroker, copies: Iterabl
     """Begin to copy replicas to another log directory of their broker. The move of a replica that is in the directory
     is cancelled. A Failure names all refusals."""
     by_name = by_topic(each.key for each in copies)
-    topics = [AlterReplicaLogDirTopic(name=topic, partitions=some) for topic, some in by_name.items()]
-    request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=directory, topics=topics)])
+    topics = [moving.AlterReplicaLogDirTopic(name=topic, partitions=some) for topic, some in by_name.items()]
+    request = moving.AlterReplicaLogDirsRequest(dirs=[moving.AlterReplicaLogDir(path=directory, topics=topics)])
     refused = [
         error_text(each.error_code, None, f"{topic.topic_name}-{each.partition_index}")
-        for topic in requests.ask(broker, request, AlterReplicaLogDirsResponse, 2).results
+        for topic in requests.ask(broker, request, moving.AlterReplicaLogDirsResponse, 2).results
         for each in topic.partitions
         if each.error_code
     ]
@@ -321,7 +301,7 @@ def elect_leaders(
     """The result of each partition. A Failure of a later request says how many leaders were elected before."""
     results: list[ElectionResult] = []
     kind = UNCLEAN if is_unclean else PREFERRED
-    for part in in_parts(((each.topic, each.index) for each in partitions), PARTITIONS_PER_REQUEST):
+    for part in in_parts((each.topic, each.index) for each in partitions):
         topics = [TopicPartitions(topic=topic, partitions=some) for topic, some in by_topic(part).items()]
         request = ElectLeadersRequest(election_type=kind, topic_partitions=topics, timeout_ms=TIMEOUT_MS)
         elected = sum(each.error is ErrorCode.NONE for each in results)

@@ -103,14 +103,9 @@ def _path(name: str) -> Path:
 
 
 def chosen_properties(
-    *,
-    profile: str | None,
-    secure: str | None,
-    command_config: str | None,
-    given: Mapping[str, str],
-    bootstrap_server: str | None,
-    default_server: str,
-) -> dict[str, str]:
+    *, profile: str | None, secure: str | None, command_config: str | None, given: Mapping[str, str],
+    bootstrap_server: str | None, default_server: str,
+) -> dict[str, str]:  # fmt: skip
     """Properties with librdkafka's names, `bootstrap.servers` among them."""
     properties = {SERVERS: default_server}
     if profile is not None:

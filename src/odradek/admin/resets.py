@@ -6,9 +6,10 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from typing import IO, NamedTuple
 
-from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, KnownBroker, by_topic, in_parts
+from odradek.admin.broker_requests import KnownBroker, by_topic, in_parts
 from odradek.admin.cluster import Cluster, chosen_partitions, without_leader
 from odradek.admin.errors import NoSuchGroup, check
 from odradek.admin.groups import read_committed_offsets, read_group
@@ -16,12 +17,7 @@ from odradek.admin.offsets import EARLIEST, LATEST, Key, first_at, list_offsets
 from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, count_text
-from odradek.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
+from odradek.protocol.messages import offset_commit
 
 COMMIT_VERSION = 6  # of Apache Kafka 2.1
 Bounds = tuple[int, int]  # earliest and latest offset of a partition
@@ -161,25 +157,21 @@ def alter(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
     before = committed_offsets(cluster, name, is_new_allowed=True)
     if any(before.get((move.topic, move.partition)) != move.before for move in moves):
         raise Failure(f"group {name} has committed other offsets since the preview; look at a new preview")
-    for some in in_parts(moves, PARTITIONS_PER_REQUEST):
+    for some in in_parts(moves):
         _commit(cluster, name, some)
 
 
 def _commit(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
-    topics = by_topic(
-        (each.topic, OffsetCommitRequestPartition(partition_index=each.partition, committed_offset=each.after,
-                                                  committed_metadata=None))
-        for each in moves
-    )  # fmt: skip
-    request = OffsetCommitRequest(
-        group_id=name,
-        member_id="",
-        topics=[OffsetCommitRequestTopic(name=topic, partitions=partitions) for topic, partitions in topics.items()],
+    new_partition = partial(offset_commit.OffsetCommitRequestPartition, committed_metadata=None)
+    by_name = by_topic(
+        (each.topic, new_partition(partition_index=each.partition, committed_offset=each.after)) for each in moves
     )
-    answers: list[OffsetCommitResponse] = []
+    topics = [offset_commit.OffsetCommitRequestTopic(name=topic, partitions=some) for topic, some in by_name.items()]
+    request = offset_commit.OffsetCommitRequest(group_id=name, member_id="", topics=topics)
+    answers: list[offset_commit.OffsetCommitResponse] = []
 
     def ask(coordinator: KnownBroker, _names: list[str]) -> dict[str, int]:
-        answers[:] = [cluster.requests.ask(coordinator, request, OffsetCommitResponse, COMMIT_VERSION)]
+        answers[:] = [cluster.requests.ask(coordinator, request, offset_commit.OffsetCommitResponse, COMMIT_VERSION)]
         codes = (each.error_code for topic in answers[0].topics for each in topic.partitions)
         return {name: next(filter(None, codes), 0)}
 

@@ -17,12 +17,7 @@ from odradek.admin.errors import check
 from odradek.admin.wire import TIMEOUT_S, Versions
 from odradek.conventions.failures import Failure, did_you_mean
 from odradek.protocol.messages import describe_configs
-from odradek.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
+from odradek.protocol.messages import incremental_alter_configs as altering
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
@@ -85,14 +80,9 @@ class Setting(NamedTuple):
 
 
 SOURCES = {
-    0: "unknown",
-    1: "dynamic topic",
-    2: "dynamic broker",
-    3: "dynamic default broker",
-    4: "static broker",
-    5: "default",
-    8: "group",
-}
+    0: "unknown", 1: "dynamic topic", 2: "dynamic broker", 3: "dynamic default broker", 4: "static broker",
+    5: "default", 8: "group",
+}  # fmt: skip
 
 
 def read_settings(cluster: Cluster, kind: Kind, name: str, timeout_s: float = TIMEOUT_S) -> list[Setting]:
@@ -126,21 +116,21 @@ def source_name(source: int) -> str:
 def alter_settings(cluster: Cluster, kind: Kind, name: str, changes: Iterable[Change]) -> None:
     """Failure if the broker refuses one of the changes: then none is made."""
     request = alter_request(kind, {name: changes})
-    (result,) = _ask(cluster, kind, name, request, IncrementalAlterConfigsResponse, 0, TIMEOUT_S).responses
+    (result,) = _ask(cluster, kind, name, request, altering.IncrementalAlterConfigsResponse, 0, TIMEOUT_S).responses
     subject = f"{kind.name.lower()} {name}" if name else ALL_BROKERS
     check(result.error_code, result.error_message, subject, "AlterConfigs")
 
 
-def alter_request(kind: Kind, changes: Mapping[str, Iterable[Change]]) -> IncrementalAlterConfigsRequest:
+def alter_request(kind: Kind, changes: Mapping[str, Iterable[Change]]) -> altering.IncrementalAlterConfigsRequest:
     """The changes of each resource, by its name."""
     resources = []
     for name, of_resource in changes.items():
         configs = [
-            AlterableConfig(name=setting, value=value, config_operation=operation)
+            altering.AlterableConfig(name=setting, value=value, config_operation=operation)
             for setting, value, operation in of_resource
         ]
-        resources.append(AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs))
-    return IncrementalAlterConfigsRequest(resources=resources)
+        resources.append(altering.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs))
+    return altering.IncrementalAlterConfigsRequest(resources=resources)
 
 
 def changes_to(values: Mapping[str, str | None]) -> list[Change]:

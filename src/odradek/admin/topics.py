@@ -11,12 +11,7 @@ from odradek.admin.errors import broker_failure, check
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.protocol.messages import create_partitions
-from odradek.protocol.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsTopic,
-)
+from odradek.protocol.messages import delete_records as trimming
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 if TYPE_CHECKING:
@@ -87,13 +82,11 @@ def delete_records(cluster: Cluster, topic: str, starts: Mapping[int, int]) -> l
         if leader is None:
             failures += [Failure(f"topic {topic}, partition {index} has no leader") for index in indexes]
             continue
-        partitions = [DeleteRecordsPartition(partition_index=index, offset=starts[index]) for index in indexes]
-        request = DeleteRecordsRequest(
-            topics=[DeleteRecordsTopic(name=topic, partitions=partitions)],
-            timeout_ms=round(DELETE_RECORDS_TIMEOUT_S * 800),
-        )
+        partitions = [trimming.DeleteRecordsPartition(partition_index=each, offset=starts[each]) for each in indexes]
+        topics = [trimming.DeleteRecordsTopic(name=topic, partitions=partitions)]
+        request = trimming.DeleteRecordsRequest(topics=topics, timeout_ms=round(DELETE_RECORDS_TIMEOUT_S * 800))
         try:
-            (answer,) = requests.ask(leader, request, DeleteRecordsResponse, DELETE_RECORDS_VERSION).topics
+            (answer,) = requests.ask(leader, request, trimming.DeleteRecordsResponse, DELETE_RECORDS_VERSION).topics
         except Failure as failure:
             failures.append(failure)
             continue

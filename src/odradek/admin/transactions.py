@@ -6,30 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.admin.broker_requests import (
-    PARTITIONS_PER_REQUEST,
-    TRANSACTION,
-    ask_each,
-    by_topic,
-    in_parts,
-    live,
-    retry_while_loading,
-)
+from odradek.admin.broker_requests import TRANSACTION, ask_each, ask_loaded, by_topic, in_parts, live
 from odradek.admin.errors import broker_failure, check
 from odradek.conventions.failures import Failure
-from odradek.protocol.messages.describe_producers import (
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    TopicRequest,
-)
+from odradek.protocol.messages import describe_producers, write_txn_markers
 from odradek.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from odradek.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from odradek.protocol.messages.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
 
 if TYPE_CHECKING:
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
@@ -59,19 +41,10 @@ class OpenTransaction(NamedTuple):
     last_timestamp_ms: int
 
 
-def live_brokers(requests: BrokerRequests) -> dict[int, KnownBroker]:
-    return {each.broker_id: each for each in live(requests.describe().brokers)}
-
-
 def list_transactions(
-    requests: BrokerRequests,
-    *,
-    states: Iterable[str] = (),
-    producer_ids: Iterable[int] = (),
-    open_for_ms: int = -1,
-    pattern: str | None = None,
-    missing: dict[int, str] | None = None,
-) -> list[ListedTransaction]:
+    requests: BrokerRequests, *, states: Iterable[str] = (), producer_ids: Iterable[int] = (), open_for_ms: int = -1,
+    pattern: str | None = None, missing: dict[int, str] | None = None,
+) -> list[ListedTransaction]:  # fmt: skip
     """Those of all coordinators, by id. Why a broker did not answer is added to `missing`, or raised without it."""
     request = ListTransactionsRequest(
         state_filters=list(states),
@@ -82,16 +55,13 @@ def list_transactions(
     version = 2 if pattern is not None else 1 if open_for_ms >= 0 else 0  # the oldest that has what is asked
 
     def ask(broker: KnownBroker) -> list[ListedTransaction]:
-        answer = retry_while_loading(
-            lambda: requests.ask(broker, request, ListTransactionsResponse, version), lambda answer: answer.error_code
-        )
-        check(answer.error_code, None, f"transactions of broker {broker.broker_id}")
+        answer = ask_loaded(requests, broker, request, ListTransactionsResponse, version, "transactions")
         return [
             ListedTransaction(each.transactional_id, broker, each.producer_id, each.transaction_state)
             for each in answer.transaction_states
         ]
 
-    found = ask_each(live_brokers(requests).values(), ask, missing)
+    found = ask_each(live(requests.describe().brokers), ask, missing)
     return sorted((each for listed in found for each in listed), key=lambda each: each.transactional_id)
 
 
@@ -126,7 +96,7 @@ def read_open_transactions(requests: BrokerRequests, leaders: Mapping[Key, Known
         by_broker[leader].append(partition)
     found: list[OpenTransaction] = []
     for broker, partitions in by_broker.items():
-        for part in in_parts(sorted(partitions), PARTITIONS_PER_REQUEST):
+        for part in in_parts(sorted(partitions)):
             for topic, described in read_producers(requests, broker, part):
                 check(described.error_code, None, f"producers of {topic}-{described.partition_index}", "Read")
                 found += open_transactions_in(topic, described, broker)
@@ -137,24 +107,19 @@ def read_producers(
     requests: BrokerRequests, leader: KnownBroker, partitions: Iterable[Key]
 ) -> Iterator[tuple[str, PartitionResponse]]:
     """What a leader returns for each of its partitions, with the topic."""
-    topics = [TopicRequest(name=name, partition_indexes=indexes) for name, indexes in by_topic(partitions).items()]
-    for topic in requests.ask(leader, DescribeProducersRequest(topics=topics), DescribeProducersResponse, 0).topics:
+    new, by_name = describe_producers.TopicRequest, by_topic(partitions)
+    topics = [new(name=name, partition_indexes=indexes) for name, indexes in by_name.items()]
+    request = describe_producers.DescribeProducersRequest(topics=topics)
+    for topic in requests.ask(leader, request, describe_producers.DescribeProducersResponse, 0).topics:
         yield from ((topic.name, each) for each in topic.partitions)
 
 
 def open_transactions_in(topic: str, partition: PartitionResponse, leader: KnownBroker) -> Iterator[OpenTransaction]:
     for producer in partition.active_producers:
         if producer.current_txn_start_offset >= 0:
-            yield OpenTransaction(
-                topic,
-                partition.partition_index,
-                leader,
-                producer.producer_id,
-                producer.producer_epoch,
-                producer.coordinator_epoch,
-                producer.current_txn_start_offset,
-                producer.last_timestamp,
-            )
+            identity = producer.producer_id, producer.producer_epoch, producer.coordinator_epoch
+            place = producer.current_txn_start_offset, producer.last_timestamp
+            yield OpenTransaction(topic, partition.partition_index, leader, *identity, *place)
 
 
 def find_open_transaction(cluster: Cluster, topic: str, partition: int, start_offset: int) -> OpenTransaction:
@@ -174,14 +139,15 @@ def find_open_transaction(cluster: Cluster, topic: str, partition: int, start_of
 
 def abort_transaction(requests: BrokerRequests, found: OpenTransaction) -> None:
     """Write an abort marker to the partition, as kafka-transactions does; Failure if the leader refuses it."""
-    marker = WritableTxnMarker(
+    marker = write_txn_markers.WritableTxnMarker(
         producer_id=found.producer_id,
         producer_epoch=found.producer_epoch,
         transaction_result=False,
-        topics=[WritableTxnMarkerTopic(name=found.topic, partition_indexes=[found.partition])],
+        topics=[write_txn_markers.WritableTxnMarkerTopic(name=found.topic, partition_indexes=[found.partition])],
         coordinator_epoch=max(found.coordinator_epoch, 0),  # −1 if the producer has ended no transaction here
     )
-    answer = requests.ask(found.leader, WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse, 1)
+    request = write_txn_markers.WriteTxnMarkersRequest(markers=[marker])
+    answer = requests.ask(found.leader, request, write_txn_markers.WriteTxnMarkersResponse, 1)
     error_code = answer.markers[0].topics[0].partitions[0].error_code
     check(error_code, None, f"transaction of producer {found.producer_id} in {found.topic}-{found.partition}", "Alter")
 

@@ -171,13 +171,9 @@ class KeptConnections:
         self.close()
 
     def __call__(
-        self,
-        address: SecuredAddress,
-        request: Request,
-        response_type: type[R],
-        version: Versions,
+        self, address: SecuredAddress, request: Request, response_type: type[R], version: Versions,
         timeout_s: float = TIMEOUT_S,
-    ) -> R:
+    ) -> R:  # fmt: skip
         """NoAnswer if the broker cannot be reached or does not answer in time."""
         kept = self._take(address)
         if kept is not None:

@@ -28,11 +28,9 @@ TITLES = ["TYPE", "RESOURCE", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERM
 
 
 @group(
-    examples=[
-        ("alice may write to a topic", "odradek acl add --allow-principal User:alice --producer --topic orders"),
-        ("bob reads it in a group", "odradek acl add --allow-principal User:bob --consumer --topic orders --group a"),
-        ("the rule by which alice may write", "odradek acl check User:alice Write topic:orders"),
-    ]
+    ("alice may write to a topic", "odradek acl add --allow-principal User:alice --producer --topic orders"),
+    ("bob reads it in a group", "odradek acl add --allow-principal User:bob --consumer --topic orders --group a"),
+    ("the rule by which alice may write", "odradek acl check User:alice Write topic:orders"),
 )
 def acl() -> None:
     """Add, list, remove and check access control lists, as kafka-acls does.
@@ -85,12 +83,10 @@ wanted_principals = principal_option("--principal", "principals", "Only rules of
 
 
 @acl.command(
-    examples=[
-        ("a producer", "odradek acl add --allow-principal User:alice --producer --topic orders"),
-        ("a consumer", "odradek acl add --allow-principal User:bob --consumer --topic orders --group a"),
-        ("everything on a topic from a host", "odradek acl add --allow-principal User:eve --topic t --allow-host ::1"),
-        ("nobody may delete", "odradek acl add --deny-principal 'User:*' --operation Delete --topic '*'"),
-    ]
+    ("a producer", "odradek acl add --allow-principal User:alice --producer --topic orders"),
+    ("a consumer", "odradek acl add --allow-principal User:bob --consumer --topic orders --group a"),
+    ("everything on a topic from a host", "odradek acl add --allow-principal User:eve --topic t --allow-host ::1"),
+    ("nobody may delete", "odradek acl add --deny-principal 'User:*' --operation Delete --topic '*'"),
 )
 @resource_options
 @pattern_option(
@@ -132,12 +128,10 @@ def add(
 
 
 @acl.command(
-    "list",
-    examples=[
-        ("every rule", "odradek acl list"),
-        ("every rule that applies to a topic", "odradek acl list --topic orders --resource-pattern-type match"),
-        ("the rules of a principal", "odradek acl list --principal User:alice"),
-    ],
+    ("every rule", "odradek acl list"),
+    ("every rule that applies to a topic", "odradek acl list --topic orders --resource-pattern-type match"),
+    ("the rules of a principal", "odradek acl list --principal User:alice"),
+    name="list",
 )
 @resource_options
 @pattern_option(
@@ -147,12 +141,7 @@ def add(
 @wanted_principals
 @cluster_options
 def list_acls(
-    *,
-    selection: acls.Selection,
-    pattern_type: PatternType,
-    principals: tuple[str, ...],
-    cluster: Cluster,
-    as_json: bool,
+    selection: acls.Selection, pattern_type: PatternType, principals: tuple[str, ...], cluster: Cluster, as_json: bool
 ) -> None:
     """List the rules of the cluster."""
     print_rules(acls.find(cluster, of_principals(acls.filters(selection, pattern_type), principals)), as_json=as_json)
@@ -169,12 +158,10 @@ def print_rules(rules: list[AclBinding], *, as_json: bool) -> None:
 
 
 @acl.command(
-    examples=[
-        ("all rules of a topic", "odradek acl remove --topic orders"),
-        ("all rules of a principal", "odradek acl remove --principal User:alice"),
-        ("what a producer was given", "odradek acl remove --principal User:alice --producer --topic orders"),
-        ("the denials of a topic", "odradek acl remove --topic orders --permission deny"),
-    ]
+    ("all rules of a topic", "odradek acl remove --topic orders"),
+    ("all rules of a principal", "odradek acl remove --principal User:alice"),
+    ("what a producer was given", "odradek acl remove --principal User:alice --producer --topic orders"),
+    ("the denials of a topic", "odradek acl remove --topic orders --permission deny"),
 )
 @resource_options
 @pattern_option(
@@ -231,11 +218,9 @@ def show_matching(rules: list[AclBinding], *, as_json: bool) -> None:
 
 
 @acl.command(
-    examples=[
-        ("may alice write to a topic?", "odradek acl check User:alice Write topic:orders"),
-        ("from one host", "odradek acl check User:bob Read group:billing --host 10.0.0.7"),
-        ("the cluster", "odradek acl check User:admin Alter cluster"),
-    ]
+    ("may alice write to a topic?", "odradek acl check User:alice Write topic:orders"),
+    ("from one host", "odradek acl check User:bob Read group:billing --host 10.0.0.7"),
+    ("the cluster", "odradek acl check User:admin Alter cluster"),
 )
 @click.argument("principal", metavar="PRINCIPAL", type=PRINCIPAL)
 @click.argument("operation", metavar="OPERATION", type=OPERATION)

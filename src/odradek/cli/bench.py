@@ -189,24 +189,20 @@ class Result:
 
 
 @group(
-    examples=[
-        ("a million records of 100 bytes", "odradek bench produce"),
-        ("read them back", "odradek bench consume"),
-        ("latency at 10,000 records per second", "odradek bench latency --rate 10000 --duration 10s"),
-    ],
+    ("a million records of 100 bytes", "odradek bench produce"),
+    ("read them back", "odradek bench consume"),
+    ("latency at 10,000 records per second", "odradek bench latency --rate 10000 --duration 10s"),
 )
 def bench() -> None:
     """Measure a cluster: produce, consume, latency."""
 
 
 @bench.command(
+    ("a million records of 100 bytes", "odradek bench produce"),
+    ("1 KB records in lz4 for half a minute", "odradek bench produce --size 1000 -z lz4 --duration 30s"),
+    ("small batches", "odradek bench produce --batch-size 16384 --linger 0ms"),
+    ("time of acknowledgement at 50,000 records per second", "odradek bench produce --rate 50000 --duration 10s"),
     short_help="Measure the throughput of producing.",
-    examples=[
-        ("a million records of 100 bytes", "odradek bench produce"),
-        ("1 KB records in lz4 for half a minute", "odradek bench produce --size 1000 -z lz4 --duration 30s"),
-        ("small batches", "odradek bench produce --batch-size 16384 --linger 0ms"),
-        ("time of acknowledgement at 50,000 records per second", "odradek bench produce --rate 50000 --duration 10s"),
-    ],
 )
 @topic_option
 @option("--records -n", "N", RECORD_COUNT, "Records to write. Default: a million, unless --duration is given.")
@@ -275,11 +271,9 @@ def write(cluster: Cluster, workload: ProduceWorkload, tick: Tick, settle: Calla
 
 
 @bench.command(
+    ("everything that `odradek bench produce` has written", "odradek bench consume"),
+    ("at most a million records of another topic", "odradek bench consume --topic pump -n 1000000"),
     short_help="Measure the throughput of consuming.",
-    examples=[
-        ("everything that `odradek bench produce` has written", "odradek bench consume"),
-        ("at most a million records of another topic", "odradek bench consume --topic pump -n 1000000"),
-    ],
 )
 @topic_option
 @option("--records -n", "N", RECORD_COUNT, "Stop after N records. Default: at the end of the topic.")
@@ -351,12 +345,10 @@ def read(
 
 
 @bench.command(
+    ("1,000 records per second for five seconds", "odradek bench latency"),
+    ("10,000 records per second, as JSON", "odradek bench latency --rate 10000 --duration 10s --format json"),
+    ("one partition, leader only", "odradek bench latency --topic lat-1 --partitions 1 --acks 1"),
     short_help="Measure the time from producer to consumer.",
-    examples=[
-        ("1,000 records per second for five seconds", "odradek bench latency"),
-        ("10,000 records per second, as JSON", "odradek bench latency --rate 10000 --duration 10s --format json"),
-        ("one partition, leader only", "odradek bench latency --topic lat-1 --partitions 1 --acks 1"),
-    ],
 )
 @topic_option
 @option("--rate", "N", POSITIVE, "Records per second.", default=1000)

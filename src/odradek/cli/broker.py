@@ -13,17 +13,15 @@ from odradek.host.lifetime_pipe import terminate_when_parent_ends
 
 
 @command(
-    examples=[
-        ("on 127.0.0.1:9092", "odradek broker"),
-        ("with a properties file, as Kafka's", "odradek broker server.properties"),
-        ("override a property of the file", "odradek broker server.properties --override log.dirs=./data"),
-        ("with the certificates of `odradek secure init certs`", "odradek broker --secure certs"),
-        ("another port", "odradek broker --port 9192"),
-        (
-            "four brokers, on ports 9092–9095",
-            "odradek broker --processes 4 --override zookeeper.connect=127.0.0.1:2181",
-        ),
-    ]
+    ("on 127.0.0.1:9092", "odradek broker"),
+    ("with a properties file, as Kafka's", "odradek broker server.properties"),
+    ("override a property of the file", "odradek broker server.properties --override log.dirs=./data"),
+    ("with the certificates of `odradek secure init certs`", "odradek broker --secure certs"),
+    ("another port", "odradek broker --port 9192"),
+    (
+        "four brokers, on ports 9092–9095",
+        "odradek broker --processes 4 --override zookeeper.connect=127.0.0.1:2181",
+    ),
 )
 @properties_argument
 @repeatable(

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
 
 @group(
-    examples=[
-        ("brokers, controller, topics, partitions", "odradek cluster info"),
-        ("partitions that need attention, redrawn every second", "odradek cluster status --watch"),
-    ],
+    ("brokers, controller, topics, partitions", "odradek cluster info"),
+    ("partitions that need attention, redrawn every second", "odradek cluster status --watch"),
 )
 def cluster() -> None:
     """Show facts about a cluster."""
@@ -50,11 +48,9 @@ PROBLEMS = ("offline", "under min ISR", "under-replicated", "not on the preferre
 
 
 @cluster.command(
+    ("brokers, controller, topics, partitions", "odradek cluster info"),
+    ("the cluster id, for a script", "odradek cluster info --format json | jq -r .cluster_id"),
     short_help="Count the brokers, topics, partitions and groups of a cluster.",
-    examples=[
-        ("brokers, controller, topics, partitions", "odradek cluster info"),
-        ("the cluster id, for a script", "odradek cluster info --format json | jq -r .cluster_id"),
-    ],
 )
 @cluster_options
 def info(cluster: Cluster, as_json: bool) -> None:
@@ -127,13 +123,11 @@ def print_facts(facts: dict[str, Any], *, is_restricted: bool) -> None:
 
 
 @cluster.command(
+    ("the metrics of all brokers", "odradek cluster metrics"),
+    ("requests and their errors, of broker 1", "odradek cluster metrics odradek_request --broker 1"),
+    ("rates, every two seconds, until Ctrl-C", "odradek cluster metrics odradek_topic --watch --interval 2"),
+    ("for a script", "odradek cluster metrics --format json | jq '.brokers[0].points'"),
     short_help="Show requests, bytes, lag and memory of brokers.",
-    examples=[
-        ("the metrics of all brokers", "odradek cluster metrics"),
-        ("requests and their errors, of broker 1", "odradek cluster metrics odradek_request --broker 1"),
-        ("rates, every two seconds, until Ctrl-C", "odradek cluster metrics odradek_topic --watch --interval 2"),
-        ("for a script", "odradek cluster metrics --format json | jq '.brokers[0].points'"),
-    ],
 )
 @click.argument("prefixes", metavar="[NAME]…", nargs=-1)
 @option("--broker broker_ids", "ID", int, "Only this broker; may be repeated.", multiple=True)
@@ -233,8 +227,8 @@ def metrics_object(
 
 
 @cluster.command(
+    ("a broker that is stopped and has no replicas", "odradek cluster unregister 3"),
     short_help="Forget a broker that will not return.",
-    examples=[("a broker that is stopped and has no replicas", "odradek cluster unregister 3")],
 )
 @click.argument("broker_id", metavar="ID", type=PARTITION)
 @yes_option
@@ -264,14 +258,12 @@ def unregister(broker_id: int, yes: bool, cluster: Cluster, as_json: bool) -> No
 
 
 @cluster.command(
+    ("brokers, and partitions that need attention", "odradek cluster status"),
+    ("redrawn every second, until Ctrl-C", "odradek cluster status --watch"),
+    ("in a rolling restart: until replicas are in sync, at most 2 minutes", "odradek cluster status --wait 120"),
+    ("after the start of a cluster", "odradek cluster status --wait 60 --brokers 3"),
+    ("partitions without a leader, for a script", "odradek cluster status --format json | jq .offline"),
     short_help="Show brokers, partitions that need attention, reassignments.",
-    examples=[
-        ("brokers, and partitions that need attention", "odradek cluster status"),
-        ("redrawn every second, until Ctrl-C", "odradek cluster status --watch"),
-        ("in a rolling restart: until replicas are in sync, at most 2 minutes", "odradek cluster status --wait 120"),
-        ("after the start of a cluster", "odradek cluster status --wait 60 --brokers 3"),
-        ("partitions without a leader, for a script", "odradek cluster status --format json | jq .offline"),
-    ],
 )
 @watch_options("Refresh the state until Ctrl-C.", "states")
 @option(

@@ -11,11 +11,9 @@ from odradek.cli.framework.output import print_result
 
 
 @command(
-    examples=[
-        ("bash, for this session", 'eval "$(odradek completion bash)"'),
-        ("zsh, for every session", "echo 'eval \"$(odradek completion zsh)\"' >> ~/.zshrc"),
-        ("fish, for every session", "odradek completion fish > ~/.config/fish/completions/odradek.fish"),
-    ]
+    ("bash, for this session", 'eval "$(odradek completion bash)"'),
+    ("zsh, for every session", "echo 'eval \"$(odradek completion zsh)\"' >> ~/.zshrc"),
+    ("fish, for every session", "odradek completion fish > ~/.config/fish/completions/odradek.fish"),
 )
 @click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
 @format_option

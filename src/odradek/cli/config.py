@@ -33,11 +33,9 @@ DONE = {"DELETE": " (default)", "APPEND": " (added)", "SUBTRACT": " (removed)"}
 
 
 @group(
-    examples=[
-        ("what differs from the defaults on broker 0", "odradek config describe broker 0"),
-        ("all brokers", "odradek config alter broker-default --set log.cleaner.backoff.ms=5000"),
-        ("a topic", "odradek config alter topic pump --set retention.ms=1h"),
-    ]
+    ("what differs from the defaults on broker 0", "odradek config describe broker 0"),
+    ("all brokers", "odradek config alter broker-default --set log.cleaner.backoff.ms=5000"),
+    ("a topic", "odradek config alter topic pump --set retention.ms=1h"),
 )
 def config() -> None:
     """Show and change settings of topics, brokers and groups, as kafka-configs does."""
@@ -125,12 +123,10 @@ def known_settings(cluster: Cluster, kind: str | None, name: str | None, timeout
 
 
 @config.command(
-    examples=[
-        ("settings of a broker that differ from the defaults", "odradek config describe broker 0"),
-        ("every setting of a topic", "odradek config describe topic pump --all"),
-        ("settings that were changed for all brokers", "odradek config describe broker-default"),
-        ("the session timeout of a group", "odradek config describe group audit --all"),
-    ]
+    ("settings of a broker that differ from the defaults", "odradek config describe broker 0"),
+    ("every setting of a topic", "odradek config describe topic pump --all"),
+    ("settings that were changed for all brokers", "odradek config describe broker-default"),
+    ("the session timeout of a group", "odradek config describe group audit --all"),
 )
 @entity_arguments
 @flag("--all everything", "Show every setting, not only those that differ.")
@@ -165,13 +161,11 @@ def assignments_option(name: str, *flags: str, text: str) -> Callable[[F], F]:
 
 
 @config.command(
-    examples=[
-        ("a topic", "odradek config alter topic pump --set retention.ms=1h"),
-        ("a broker", "odradek config alter broker 0 --set log.cleaner.backoff.ms=5000"),
-        ("all brokers", "odradek config alter broker-default --set message.max.bytes=2000000"),
-        ("a group", "odradek config alter group audit --set consumer.session.timeout.ms=60000"),
-        ("back to the default", "odradek config alter topic pump --delete retention.ms"),
-    ]
+    ("a topic", "odradek config alter topic pump --set retention.ms=1h"),
+    ("a broker", "odradek config alter broker 0 --set log.cleaner.backoff.ms=5000"),
+    ("all brokers", "odradek config alter broker-default --set message.max.bytes=2000000"),
+    ("a group", "odradek config alter group audit --set consumer.session.timeout.ms=60000"),
+    ("back to the default", "odradek config alter topic pump --delete retention.ms"),
 )
 @entity_arguments
 @assignments_option("assignments", "--set", "-s", text="Set a setting. Repeatable.")

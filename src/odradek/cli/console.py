@@ -28,17 +28,15 @@ LARGEST_SECRET_BYTES = 10_000
 
 
 @command(
-    examples=[
-        ("the cluster at 127.0.0.1:9092, on http://127.0.0.1:8484/", "odradek console"),
-        ("another cluster, which the console does not change", "odradek console -b kafka-1:9092 --read-only"),
-        ("without card numbers and passwords", "odradek console --mask '$.card.number' --mask '$..password'"),
-        ("Avro values of a topic as JSON", "odradek console --schema orders=orders.avsc"),
-        (
-            "users of the cluster log in, behind a proxy with TLS",
-            "odradek console --login sasl --listen 10.0.0.7:8484 --behind-proxy",
-        ),
-        ("on a free port, for a script", "odradek console --listen 127.0.0.1:0 --format json"),
-    ]
+    ("the cluster at 127.0.0.1:9092, on http://127.0.0.1:8484/", "odradek console"),
+    ("another cluster, which the console does not change", "odradek console -b kafka-1:9092 --read-only"),
+    ("without card numbers and passwords", "odradek console --mask '$.card.number' --mask '$..password'"),
+    ("Avro values of a topic as JSON", "odradek console --schema orders=orders.avsc"),
+    (
+        "users of the cluster log in, behind a proxy with TLS",
+        "odradek console --login sasl --listen 10.0.0.7:8484 --behind-proxy",
+    ),
+    ("on a free port, for a script", "odradek console --listen 127.0.0.1:0 --format json"),
 )
 @option(
     "--listen", "HOST:PORT", TEXT,

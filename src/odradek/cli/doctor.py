@@ -45,15 +45,13 @@ def fails_as_usage(function: F) -> F:
 
 
 @command(
-    examples=[
-        ("what is wrong with the cluster", "odradek doctor"),
-        ("is the cluster secured: the checklist of docs/security.md", "odradek doctor security"),
-        (
-            "on the machine of a broker: also the modes of files with credentials",
-            "odradek doctor security --config server.properties",
-        ),
-        ("severities of the findings, for a script", "odradek doctor --format json | jq '.findings[].severity'"),
-    ]
+    ("what is wrong with the cluster", "odradek doctor"),
+    ("is the cluster secured: the checklist of docs/security.md", "odradek doctor security"),
+    (
+        "on the machine of a broker: also the modes of files with credentials",
+        "odradek doctor security --config server.properties",
+    ),
+    ("severities of the findings, for a script", "odradek doctor --format json | jq '.findings[].severity'"),
 )
 @click.argument(
     "subject", cls=OptionalArgument, metavar="cluster|security", required=False, default=CLUSTER,

@@ -48,12 +48,10 @@ if TYPE_CHECKING:
 
 
 @group(
-    examples=[
-        ("everything at once", "odradek up rigs"),
-        ("a copy to change and run", "odradek example copy rigs"),
-        ("the parts alone: the records, and the live view", "odradek example simulate rigs"),
-        ("", "odradek example watch rigs"),
-    ],
+    ("everything at once", "odradek up rigs"),
+    ("a copy to change and run", "odradek example copy rigs"),
+    ("the parts alone: the records, and the live view", "odradek example simulate rigs"),
+    ("", "odradek example watch rigs"),
 )
 def example() -> None:
     """Examples: a pipeline, a simulator of its records and a live view.
@@ -78,11 +76,9 @@ SETTINGS = FetchSettings(32 * 1024 * 1024, max_wait_ms=20, offset_reset="earlies
 
 
 @example.command(
-    "list",
-    examples=[
-        ("names and summaries", "odradek example list"),
-        ("where the files are", "odradek example list --format json"),
-    ],
+    ("names and summaries", "odradek example list"),
+    ("where the files are", "odradek example list --format json"),
+    name="list",
 )
 @format_option
 def list_examples(as_json: bool) -> None:
@@ -96,12 +92,10 @@ def list_examples(as_json: bool) -> None:
 
 
 @example.command(
-    "copy",
-    examples=[
-        ("into ./rigs", "odradek example copy rigs"),
-        ("into another folder, and run it", "odradek example copy rigs wells"),
-        ("", "odradek up ./wells"),
-    ],
+    ("into ./rigs", "odradek example copy rigs"),
+    ("into another folder, and run it", "odradek example copy rigs wells"),
+    ("", "odradek up ./wells"),
+    name="copy",
 )
 @click.argument("name", metavar="NAME", type=TEXT)
 @click.argument("target", metavar="DIR", type=click.Path(file_okay=False), required=False, cls=OptionalArgument)
@@ -175,15 +169,13 @@ def warehouse_of(example: Example) -> str | None:
 
 
 @example.command(
-    "simulate",
-    examples=[
-        ("until Ctrl-C", "odradek example simulate rigs"),
-        (
-            "more pumps, more records, more malformed ones",
-            "odradek example simulate rigs --entities 900 --rate 5000 --malformed 0.05",
-        ),
-        ("the same records each run", "odradek example simulate rigs --seed 3 --start 2015-01-01T00:00Z --seconds 60"),
-    ],
+    ("until Ctrl-C", "odradek example simulate rigs"),
+    (
+        "more pumps, more records, more malformed ones",
+        "odradek example simulate rigs --entities 900 --rate 5000 --malformed 0.05",
+    ),
+    ("the same records each run", "odradek example simulate rigs --seed 3 --start 2015-01-01T00:00Z --seconds 60"),
+    name="simulate",
 )
 @click.argument("name", metavar="EXAMPLE", type=TEXT, default=DEFAULT_EXAMPLE, cls=OptionalArgument)
 @option("--topic", "NAME", TOPIC_NAME, "Topic of the records. Default: that of the simulator.")
@@ -262,11 +254,9 @@ def print_summary(sender: RecordProducer, topic: str, seconds: float, as_json: b
 
 
 @example.command(
-    "watch",
-    examples=[
-        ("until Ctrl-C", "odradek example watch rigs"),
-        ("for a minute, as JSON lines", "odradek example watch rigs --seconds 60 --format json"),
-    ],
+    ("until Ctrl-C", "odradek example watch rigs"),
+    ("for a minute, as JSON lines", "odradek example watch rigs --seconds 60 --format json"),
+    name="watch",
 )
 @click.argument("name", metavar="EXAMPLE", type=TEXT, default=DEFAULT_EXAMPLE, cls=OptionalArgument)
 @option("--seconds", "N", POSITIVE, "Stop after N seconds.")

@@ -31,19 +31,16 @@ EXACTLY_ONE = "give one of --to-earliest, --to-latest, --to-time, --by-duration,
 
 
 @group(
-    "group",
-    examples=[
-        ("members, assignment and lag", "odradek group describe billing"),
-        ("read everything again (a dry run; --execute applies it)", "odradek group reset billing --to-earliest"),
-    ],
+    ("members, assignment and lag", "odradek group describe billing"),
+    ("read everything again (a dry run; --execute applies it)", "odradek group reset billing --to-earliest"),
+    name="group",
 )
 def consumer_group() -> None:
     """List, describe, reset and delete consumer groups."""
 
 
 @consumer_group.command(
-    "list",
-    examples=[("every group", "odradek group list"), ("groups without members", "odradek group list --state Empty")],
+    ("every group", "odradek group list"), ("groups without members", "odradek group list --state Empty"), name="list"
 )
 @state_option("groups", STATES)
 @cluster_options
@@ -59,10 +56,8 @@ def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> Non
 
 
 @consumer_group.command(
-    examples=[
-        ("state, members, assignment, lag", "odradek group describe billing"),
-        ("the total lag, for a script", "odradek group describe billing --format json | jq .lag"),
-    ]
+    ("state, members, assignment, lag", "odradek group describe billing"),
+    ("the total lag, for a script", "odradek group describe billing --format json | jq .lag"),
 )
 @groups_argument
 @cluster_options
@@ -179,13 +174,11 @@ def member_names(members: Sequence[groups.GroupMember]) -> dict[str, str]:
 
 
 @consumer_group.command(
-    examples=[
-        ("show what would change", "odradek group reset billing --to-earliest"),
-        ("apply it", "odradek group reset billing --to-earliest --execute"),
-        ("some partitions of a topic", "odradek group reset billing --topic pump:0,2 --to-time -1h --execute"),
-        ("skip ten records everywhere", "odradek group reset billing --shift 10 --execute"),
-        ("from lines of topic,partition,offset", "odradek group reset billing --from-file offsets.csv --execute"),
-    ]
+    ("show what would change", "odradek group reset billing --to-earliest"),
+    ("apply it", "odradek group reset billing --to-earliest --execute"),
+    ("some partitions of a topic", "odradek group reset billing --topic pump:0,2 --to-time -1h --execute"),
+    ("skip ten records everywhere", "odradek group reset billing --shift 10 --execute"),
+    ("from lines of topic,partition,offset", "odradek group reset billing --from-file offsets.csv --execute"),
 )
 @group_argument
 @repeatable(
@@ -257,10 +250,8 @@ def as_row(move: resets.Move) -> tuple[object, ...]:
 
 
 @consumer_group.command(
-    examples=[
-        ("after a question", "odradek group delete billing"),
-        ("several, without a question", "odradek group delete billing audit --yes"),
-    ]
+    ("after a question", "odradek group delete billing"),
+    ("several, without a question", "odradek group delete billing audit --yes"),
 )
 @groups_argument
 @yes_option

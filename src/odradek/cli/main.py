@@ -55,13 +55,11 @@ COMMANDS = {
 
 
 @group(
+    ("run a broker on 127.0.0.1:9092 with its data in ./data", "odradek broker --override log.dirs=data"),
+    ("create a topic, and write a record", "odradek topic create pump --partitions 3"),
+    ("", "odradek produce pump --key rig-7 --value 'pressure 107'"),
+    ("read all records, then new ones as they arrive", "odradek consume pump --from-beginning"),
     lazy=COMMANDS,
-    examples=[
-        ("run a broker on 127.0.0.1:9092 with its data in ./data", "odradek broker --override log.dirs=data"),
-        ("create a topic, and write a record", "odradek topic create pump --partitions 3"),
-        ("", "odradek produce pump --key rig-7 --value 'pressure 107'"),
-        ("read all records, then new ones as they arrive", "odradek consume pump --from-beginning"),
-    ],
 )
 @click.version_option(__version__, message="odradek %(version)s", help="Show the version.")
 @option(

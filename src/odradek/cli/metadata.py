@@ -17,24 +17,20 @@ from odradek.local.child_process import command_name
 
 
 @group(
-    examples=[
-        (
-            "make a single broker the first broker of a cluster",
-            "odradek metadata migrate server.properties --to 127.0.0.1:2181/odradek",
-        )
-    ]
+    (
+        "make a single broker the first broker of a cluster",
+        "odradek metadata migrate server.properties --to 127.0.0.1:2181/odradek",
+    ),
 )
 def metadata() -> None:
     """Move the metadata of a broker on this machine."""
 
 
 @metadata.command(
+    ("the broker of a properties file", "odradek metadata migrate server.properties --to zk:2181/odradek"),
+    ("a broker without a file", "odradek metadata migrate --to zk:2181 --override log.dirs=data"),
+    ("what would be moved", "odradek metadata migrate server.properties --to zk:2181/odradek --dry-run"),
     short_help="Move a single broker's metadata into a cluster's ZooKeeper.",
-    examples=[
-        ("the broker of a properties file", "odradek metadata migrate server.properties --to zk:2181/odradek"),
-        ("a broker without a file", "odradek metadata migrate --to zk:2181 --override log.dirs=data"),
-        ("what would be moved", "odradek metadata migrate server.properties --to zk:2181/odradek --dry-run"),
-    ],
 )
 @properties_argument
 @click.option(

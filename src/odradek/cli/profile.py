@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 
 
 @group(
-    examples=[
-        ("keep what a file has, and use it", "odradek profile add prod --command-config client.properties"),
-        ("", "odradek --profile prod topic list"),
-    ]
+    ("keep what a file has, and use it", "odradek profile add prod --command-config client.properties"),
+    ("", "odradek --profile prod topic list"),
 )
 def profile() -> None:
     """Store addresses and credentials of clusters under names.
@@ -43,11 +41,9 @@ name_argument = click.argument("name", metavar="NAME", type=TEXT, shell_complete
 
 
 @profile.command(
-    examples=[
-        ("what a file of Kafka's tools has", "odradek profile add prod --command-config client.properties"),
-        ("an address alone", "odradek profile add test -b kafka-1:9092"),
-        ("the admin of `odradek secure init certs`", "odradek profile add dev --secure certs"),
-    ]
+    ("what a file of Kafka's tools has", "odradek profile add prod --command-config client.properties"),
+    ("an address alone", "odradek profile add test -b kafka-1:9092"),
+    ("the admin of `odradek secure init certs`", "odradek profile add dev --secure certs"),
 )
 @name_argument
 @flag("--replace may_replace", "Replace a profile of the same name.")
@@ -63,7 +59,7 @@ def add(name: str, may_replace: bool, as_json: bool, **parameters: Any) -> None:
     print_result({"profile": name, "file": str(path)}, text, as_json=as_json)
 
 
-@profile.command("list", examples=[("all profiles and their addresses", "odradek profile list")])
+@profile.command(("all profiles and their addresses", "odradek profile list"), name="list")
 @format_option
 def list_profiles(as_json: bool) -> None:
     """List the profiles."""
@@ -79,7 +75,7 @@ def list_profiles(as_json: bool) -> None:
     print_list(values, titles, rows, otherwise=nothing, as_json=as_json)
 
 
-@profile.command(examples=[("the properties of a profile", "odradek profile show prod")])
+@profile.command(("the properties of a profile", "odradek profile show prod"))
 @name_argument
 @format_option
 def show(name: str, as_json: bool) -> None:
@@ -92,10 +88,8 @@ def show(name: str, as_json: bool) -> None:
 
 
 @profile.command(
-    examples=[
-        ("all following commands are for this cluster", "odradek profile use prod"),
-        ("they are for the default address again", "odradek profile use --none"),
-    ]
+    ("all following commands are for this cluster", "odradek profile use prod"),
+    ("they are for the default address again", "odradek profile use --none"),
 )
 @click.argument(
     "name", metavar="NAME", cls=OptionalArgument, required=False, type=TEXT, shell_complete=complete_profiles
@@ -115,7 +109,7 @@ def use(name: str | None, is_none: bool, as_json: bool) -> None:
     print_result({"profile": name, "default": name is not None}, text, as_json=as_json)
 
 
-@profile.command(examples=[("forget a cluster", "odradek profile remove test")])
+@profile.command(("forget a cluster", "odradek profile remove test"))
 @name_argument
 @format_option
 def remove(name: str, as_json: bool) -> None:

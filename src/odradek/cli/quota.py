@@ -29,13 +29,11 @@ NOUNS = (
 
 
 @group(
-    "quota",
-    examples=[
-        ("1 MiB/s for what alice writes to each broker", "odradek quota set --user alice producer_byte_rate=1048576"),
-        ("a default for every client id", "odradek quota set --client-id-default consumer_byte_rate=10485760"),
-        ("10 new connections a second from each address", "odradek quota set --ip-default connection_creation_rate=10"),
-        ("every quota", "odradek quota list"),
-    ],
+    ("1 MiB/s for what alice writes to each broker", "odradek quota set --user alice producer_byte_rate=1048576"),
+    ("a default for every client id", "odradek quota set --client-id-default consumer_byte_rate=10485760"),
+    ("10 new connections a second from each address", "odradek quota set --ip-default connection_creation_rate=10"),
+    ("every quota", "odradek quota list"),
+    name="quota",
 )
 def quota() -> None:
     """Set, list and remove the quotas of users, client ids and addresses.
@@ -73,13 +71,11 @@ def entity_options(function: F) -> F:
 
 
 @quota.command(
-    "set",
-    examples=[
-        ("what alice writes", "odradek quota set --user alice producer_byte_rate=1048576"),
-        ("one application of alice", "odradek quota set --user alice --client-id etl request_percentage=50"),
-        ("every other client id", "odradek quota set --client-id-default producer_byte_rate=524288"),
-        ("new connections from one address", "odradek quota set --ip 10.0.0.7 connection_creation_rate=20"),
-    ],
+    ("what alice writes", "odradek quota set --user alice producer_byte_rate=1048576"),
+    ("one application of alice", "odradek quota set --user alice --client-id etl request_percentage=50"),
+    ("every other client id", "odradek quota set --client-id-default producer_byte_rate=524288"),
+    ("new connections from one address", "odradek quota set --ip 10.0.0.7 connection_creation_rate=20"),
+    name="set",
 )
 @click.argument("limits", metavar="KEY=VALUE...", type=PAIR, nargs=-1, required=True)
 @entity_options
@@ -119,12 +115,10 @@ def read_value(key: str, text: str, entity: quotas.Entity) -> float:
 
 
 @quota.command(
-    "list",
+    ("every quota", "odradek quota list"),
+    ("those of alice, also for single client ids", "odradek quota list --user alice"),
+    name="list",
     short_help="List the quotas of the cluster.",
-    examples=[
-        ("every quota", "odradek quota list"),
-        ("those of alice, also for single client ids", "odradek quota list --user alice"),
-    ],
 )
 @entity_options
 @cluster_options
@@ -145,12 +139,10 @@ def list_quotas(entity: quotas.Entity, cluster: Cluster, as_json: bool) -> None:
 
 
 @quota.command(
-    "remove",
+    ("all quotas of alice", "odradek quota remove --user alice"),
+    ("one of them", "odradek quota remove --user alice producer_byte_rate"),
+    name="remove",
     short_help="Remove quotas of a user, a client id or an address.",
-    examples=[
-        ("all quotas of alice", "odradek quota remove --user alice"),
-        ("one of them", "odradek quota remove --user alice producer_byte_rate"),
-    ],
 )
 @click.argument("keys", metavar="[KEY...]", type=SETTING_NAME, nargs=-1)
 @entity_options

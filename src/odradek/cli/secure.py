@@ -29,25 +29,21 @@ ADMIN, CLIENT, BROKER = "admin", "client", "broker"
 
 
 @group(
-    examples=[
-        ("make them, and start a broker that uses them", "odradek secure init certs"),
-        ("", "odradek broker --secure certs"),
-        ("a client with the same flag", "odradek topic list --secure certs"),
-    ]
+    ("make them, and start a broker that uses them", "odradek secure init certs"),
+    ("", "odradek broker --secure certs"),
+    ("a client with the same flag", "odradek topic list --secure certs"),
 )
 def secure() -> None:
     """Make certificates and an admin user for development."""
 
 
 @secure.command(
+    ("for a broker on 127.0.0.1:9092", "odradek secure init certs"),
+    ("then run it, and use it", "odradek broker --secure certs"),
+    ("", "odradek topic create pump --secure certs"),
+    ("with users and passwords instead of certificates of clients", "odradek secure init certs --sasl"),
+    ("for another address, by which clients reach the broker", "odradek secure init certs --address kafka-1:9093"),
     short_help="Make a CA, certificates and client configurations.",
-    examples=[
-        ("for a broker on 127.0.0.1:9092", "odradek secure init certs"),
-        ("then run it, and use it", "odradek broker --secure certs"),
-        ("", "odradek topic create pump --secure certs"),
-        ("with users and passwords instead of certificates of clients", "odradek secure init certs --sasl"),
-        ("for another address, by which clients reach the broker", "odradek secure init certs --address kafka-1:9093"),
-    ],
 )
 @click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
 @option("--address", "HOST:PORT", TEXT, "Where the broker listens, and clients find it.", default=DEFAULT_ADDRESS)
@@ -82,11 +78,9 @@ def init(directory: str, address: str, hosts: tuple[str, ...], has_sasl: bool, a
 
 
 @secure.command(
+    ("make alice.pem and alice.properties", "odradek secure user certs alice"),
+    ("as alice", "odradek topic list --command-config certs/alice.properties"),
     short_help="Make a certificate for another user.",
-    examples=[
-        ("make alice.pem and alice.properties", "odradek secure user certs alice"),
-        ("as alice", "odradek topic list --command-config certs/alice.properties"),
-    ],
 )  # fmt: skip
 @click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @click.argument("name", metavar="NAME", type=TEXT)

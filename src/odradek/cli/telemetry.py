@@ -25,12 +25,10 @@ KINDS = ("gauge", "sum", "histogram")
 
 
 @group(
-    "client",
-    examples=[
-        ("ask all clients for all metrics, every 10 s", "odradek client subscribe all --metrics '*' --interval 10s"),
-        ("which clients push", "odradek client list"),
-        ("the latest values of one", "odradek client describe Wx6hXBUsRYuiVrYqnvfDEw"),
-    ],
+    ("ask all clients for all metrics, every 10 s", "odradek client subscribe all --metrics '*' --interval 10s"),
+    ("which clients push", "odradek client list"),
+    ("the latest values of one", "odradek client describe Wx6hXBUsRYuiVrYqnvfDEw"),
+    name="client",
 )
 def client() -> None:
     """Show the metrics that clients push, and choose which they push.
@@ -40,9 +38,9 @@ def client() -> None:
 
 
 @client.command(
-    "list",
+    ("clients, the last push first", "odradek client list"),
+    name="list",
     short_help="List the clients that push their metrics.",
-    examples=[("clients, the last push first", "odradek client list")],
 )
 @cluster_options
 def list_clients(cluster: Cluster, as_json: bool) -> None:
@@ -86,10 +84,8 @@ def as_object(found: telemetry.FoundInstance) -> dict[str, Any]:
 
 
 @client.command(
-    examples=[
-        ("all metrics of a client", "odradek client describe Wx6hXBUsRYuiVrYqnvfDEw"),
-        ("those whose names have a text", "odradek client describe Wx6hXBUsRYuiVrYqnvfDEw --name latency"),
-    ]
+    ("all metrics of a client", "odradek client describe Wx6hXBUsRYuiVrYqnvfDEw"),
+    ("those whose names have a text", "odradek client describe Wx6hXBUsRYuiVrYqnvfDEw --name latency"),
 )
 @click.argument("instance", metavar="INSTANCE", type=TEXT)
 @option("--name", "TEXT", TEXT, "Only metrics whose names have this text.", default="")
@@ -124,13 +120,11 @@ def value_object(value: TelemetryValue) -> dict[str, Any]:
 
 
 @client.command(
-    examples=[
-        ("all metrics of all clients, every 10 seconds", "odradek client subscribe all --metrics '*' --interval 10s"),
-        (
-            "metrics of the producers and consumers of one application",
-            "odradek client subscribe shop --metrics org.apache --match client_id=shop",
-        ),
-    ]
+    ("all metrics of all clients, every 10 seconds", "odradek client subscribe all --metrics '*' --interval 10s"),
+    (
+        "metrics of the producers and consumers of one application",
+        "odradek client subscribe shop --metrics org.apache --match client_id=shop",
+    ),
 )
 @click.argument("name", metavar="NAME", type=TEXT)
 @option("--metrics", "PREFIX,…", TEXT, "Prefixes of metric names; '*' is all.", required=True)
@@ -151,7 +145,7 @@ def subscribe(
     output.print_result({"subscription": name, **settings}, text, as_json=as_json)
 
 
-@client.command(examples=[("", "odradek client unsubscribe all")])
+@client.command(("", "odradek client unsubscribe all"))
 @click.argument("name", metavar="NAME", type=TEXT)
 @cluster_options
 def unsubscribe(name: str, cluster: Cluster, as_json: bool) -> None:
@@ -160,7 +154,7 @@ def unsubscribe(name: str, cluster: Cluster, as_json: bool) -> None:
     output.print_result({"subscription": name, "removed": True}, f"removed the subscription {name}", as_json=as_json)
 
 
-@client.command(examples=[("", "odradek client subscriptions")])
+@client.command(("", "odradek client subscriptions"))
 @cluster_options
 def subscriptions(cluster: Cluster, as_json: bool) -> None:
     """List the subscriptions."""

@@ -30,10 +30,8 @@ NO_TOPICS = "no topics; `odradek topic create NAME` creates one"
 
 
 @group(
-    examples=[
-        ("a topic with six partitions", "odradek topic create pump --partitions 6"),
-        ("its partitions, offsets and settings", "odradek topic describe pump"),
-    ]
+    ("a topic with six partitions", "odradek topic create pump --partitions 6"),
+    ("its partitions, offsets and settings", "odradek topic describe pump"),
 )
 def topic() -> None:
     """Create, list, describe, alter, trim and delete topics."""
@@ -45,22 +43,16 @@ def partitions_option(text: str) -> Callable[[F], F]:
 
 def configs_option(text: str) -> Callable[[F], F]:
     return option(
-        "--config -c configs",
-        "KEY=VALUE",
-        types.SETTING,
-        text,
-        shell_complete=client.complete_topic_assignments,
-        multiple=True,
-    )
+        "--config -c configs", "KEY=VALUE", types.SETTING, text,
+        shell_complete=client.complete_topic_assignments, multiple=True,
+    )  # fmt: skip
 
 
 @topic.command(
-    examples=[
-        ("with the broker's defaults", "odradek topic create pump"),
-        ("three topics", "odradek topic create pump valve motor"),
-        ("six partitions; records are kept for a day", "odradek topic create pump -p 6 --config retention.ms=1d"),
-        ("in a script that may run twice", "odradek topic create pump --if-not-exists --format json"),
-    ]
+    ("with the broker's defaults", "odradek topic create pump"),
+    ("three topics", "odradek topic create pump valve motor"),
+    ("six partitions; records are kept for a day", "odradek topic create pump -p 6 --config retention.ms=1d"),
+    ("in a script that may run twice", "odradek topic create pump --if-not-exists --format json"),
 )
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, type=types.TOPIC_NAME)
 @partitions_option("Number of partitions. Default: the broker's num.partitions.")
@@ -96,11 +88,9 @@ def partition_count(cluster: Cluster, name: str) -> int | None:
 
 
 @topic.command(
-    "list",
-    examples=[
-        ("all topics but the internal ones", "odradek topic list"),
-        ("names only, for a script", "odradek topic list --format json | jq -r .topic"),
-    ],
+    ("all topics but the internal ones", "odradek topic list"),
+    ("names only, for a script", "odradek topic list --format json | jq -r .topic"),
+    name="list",
 )
 @flag("--internal", "Include internal topics, whose names start with __.")
 @client.cluster_options
@@ -117,23 +107,17 @@ def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
 
 
 @topic.command(
+    ("partitions, offsets, and settings that differ from the default", "odradek topic describe pump"),
+    ("every topic but the internal ones", "odradek topic describe"),
+    ("topics whose names match a pattern", "odradek topic describe 'rig-*'"),
+    ("every setting, and where its value comes from", "odradek topic describe pump --all-configs"),
+    ("offsets of each partition", "odradek topic describe pump --format json | jq .partitions"),
     short_help="Show partitions, offsets and settings of topics.",
-    examples=[
-        ("partitions, offsets, and settings that differ from the default", "odradek topic describe pump"),
-        ("every topic but the internal ones", "odradek topic describe"),
-        ("topics whose names match a pattern", "odradek topic describe 'rig-*'"),
-        ("every setting, and where its value comes from", "odradek topic describe pump --all-configs"),
-        ("offsets of each partition", "odradek topic describe pump --format json | jq .partitions"),
-    ],
 )
 @click.argument(
-    "names",
-    metavar="NAME...",
-    nargs=-1,
-    cls=OptionalArgument,
-    type=types.TOPIC_NAME,
+    "names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=types.TOPIC_NAME,
     shell_complete=client.complete_topics,
-)
+)  # fmt: skip
 @flag("--internal", "Include internal topics when describing all, or by a pattern.")
 @flag("--all-configs", "Show every setting, not only those that differ from the default.")
 @client.cluster_options
@@ -217,11 +201,9 @@ def print_topic(topic: dict[str, Any], all_configs: bool) -> None:
 
 
 @topic.command(
-    examples=[
-        ("grow to twelve partitions", "odradek topic alter pump --partitions 12"),
-        ("keep records for an hour", "odradek topic alter pump --config retention.ms=1h"),
-        ("back to the default", "odradek topic alter pump --delete-config retention.ms"),
-    ]
+    ("grow to twelve partitions", "odradek topic alter pump --partitions 12"),
+    ("keep records for an hour", "odradek topic alter pump --config retention.ms=1h"),
+    ("back to the default", "odradek topic alter pump --delete-config retention.ms"),
 )
 @click.argument("name", type=types.TOPIC_NAME, shell_complete=client.complete_topics)
 @partitions_option("New number of partitions. It can only grow.")
@@ -272,12 +254,10 @@ class Trim(NamedTuple):
 
 
 @topic.command(
-    examples=[
-        ("everything before an offset, after a question", "odradek topic trim pump -p 0 --before-offset 1200"),
-        ("what is older than a day, in all partitions", "odradek topic trim pump --before-time -1d --yes"),
-        ("all but the last 1,000 records of each partition", "odradek topic trim pump --keep-last 1000 --yes"),
-        ("every record; the topic stays", "odradek topic trim pump --all --yes"),
-    ]
+    ("everything before an offset, after a question", "odradek topic trim pump -p 0 --before-offset 1200"),
+    ("what is older than a day, in all partitions", "odradek topic trim pump --before-time -1d --yes"),
+    ("all but the last 1,000 records of each partition", "odradek topic trim pump --keep-last 1000 --yes"),
+    ("every record; the topic stays", "odradek topic trim pump --all --yes"),
 )
 @client.topic_argument
 @option("--before-offset", "N", types.OFFSET, "Delete records before this offset.")
@@ -331,11 +311,9 @@ def plan_trims(
 
 
 @topic.command(
-    examples=[
-        ("after a question", "odradek topic delete pump"),
-        ("several, without a question", "odradek topic delete pump valve --yes"),
-        ("those whose names match a pattern", "odradek topic delete 'tmp-*'"),
-    ]
+    ("after a question", "odradek topic delete pump"),
+    ("several, without a question", "odradek topic delete pump valve --yes"),
+    ("those whose names match a pattern", "odradek topic delete 'tmp-*'"),
 )
 @client.topics_argument
 @yes_option

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from odradek.admin import transactions
+from odradek.admin.broker_requests import live
 from odradek.cli.client import options as client
 from odradek.cli.framework import output
 from odradek.cli.framework.commands import group
@@ -24,25 +25,21 @@ PLACE = "topic partition start_offset producer_id producer_epoch"
 
 
 @group(
-    "transaction",
-    examples=[
-        ("transactions that have been open for a minute", "odradek transaction list --open-for 1m"),
-        ("coordinator, state, partitions", "odradek transaction describe billing-1"),
-        ("transactions that hold back read_committed consumers for ever", "odradek transaction find-hanging"),
-    ],
+    ("transactions that have been open for a minute", "odradek transaction list --open-for 1m"),
+    ("coordinator, state, partitions", "odradek transaction describe billing-1"),
+    ("transactions that hold back read_committed consumers for ever", "odradek transaction find-hanging"),
+    name="transaction",
 )
 def transaction() -> None:
     """List, describe and abort transactions, and find those that hang."""
 
 
 @transaction.command(
-    "list",
+    ("every transactional id", "odradek transaction list"),
+    ("transactions that have been open for a minute", "odradek transaction list --open-for 1m"),
+    ("by a regular expression", "odradek transaction list --pattern 'billing-.*' --state Ongoing"),
+    name="list",
     short_help="List the transactional ids of the cluster.",
-    examples=[
-        ("every transactional id", "odradek transaction list"),
-        ("transactions that have been open for a minute", "odradek transaction list --open-for 1m"),
-        ("by a regular expression", "odradek transaction list --pattern 'billing-.*' --state Ongoing"),
-    ],
 )
 @state_option("transactions", STATES)
 @repeatable("--producer-id producer_ids", "N", NumberType(0, INT64_MAX), "Only the transactions of this producer id.")
@@ -85,11 +82,9 @@ def list_transactions(
 
 
 @transaction.command(
+    ("coordinator, state, partitions", "odradek transaction describe billing-1"),
+    ("the state, for a script", "odradek transaction describe billing-1 --format json | jq -r .state"),
     short_help="Show the state and the partitions of transactions.",
-    examples=[
-        ("coordinator, state, partitions", "odradek transaction describe billing-1"),
-        ("the state, for a script", "odradek transaction describe billing-1 --format json | jq -r .state"),
-    ],
 )
 @client.transactional_ids_argument
 @client.cluster_options
@@ -120,11 +115,9 @@ def print_transaction(described: dict[str, Any]) -> None:
 
 
 @transaction.command(
+    ("partition and start offset as find-hanging prints them", "odradek transaction find-hanging"),
+    ("", "odradek transaction abort orders --partition 2 --start-offset 1041"),
     short_help="Abort a transaction that is open in a partition.",
-    examples=[
-        ("partition and start offset as find-hanging prints them", "odradek transaction find-hanging"),
-        ("", "odradek transaction abort orders --partition 2 --start-offset 1041"),
-    ],
 )
 @client.topic_argument
 @option("--partition -p", "N", PARTITION, "The partition.", required=True)
@@ -146,13 +139,11 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
 
 
 @transaction.command(
-    "find-hanging",
+    ("in all partitions of the cluster", "odradek transaction find-hanging"),
+    ("in a topic", "odradek transaction find-hanging --topic orders"),
+    ("if brokers allow transactions of an hour", "odradek transaction find-hanging --max-timeout 1h"),
+    name="find-hanging",
     short_help="Find open transactions that no coordinator knows.",
-    examples=[
-        ("in all partitions of the cluster", "odradek transaction find-hanging"),
-        ("in a topic", "odradek transaction find-hanging --topic orders"),
-        ("if brokers allow transactions of an hour", "odradek transaction find-hanging --max-timeout 1h"),
-    ],
 )
 @option("--broker-id", "N", NumberType(0, INT32_MAX), "Only partitions that this broker leads.")
 @option("--topic", "TOPIC", TOPIC_NAME, "Only partitions of this topic.", shell_complete=client.complete_topics)
@@ -168,7 +159,7 @@ def find_hanging(
 
     Such a transaction holds back read_committed consumers of its partition. `odradek transaction abort` ends it.
     """
-    brokers = transactions.live_brokers(cluster.requests)
+    brokers = {each.broker_id for each in live(cluster.requests.describe().brokers)}
     if broker_id is not None and broker_id not in brokers:
         raise Failure(f"there is no broker {broker_id}; `odradek cluster info` shows those that run")
     leaders = transactions.partition_leaders(cluster, [topic] if topic is not None else cluster.topic_names())

@@ -187,14 +187,12 @@ def pipeline_picture(file: str, environment: Mapping[str, str]) -> list[str]:
 
 
 @command(
-    "up",
-    examples=[
-        ("the oil rigs, until Ctrl-C", "odradek up"),
-        ("half a minute, then a summary", "odradek up rigs --seconds 30"),
-        ("on an existing cluster, with more records", "odradek up --bootstrap-server kafka:9092 --rate 3000"),
-        ("a folder of your own", "odradek up ./wells"),
-        ("with three brokers and ZooKeeper", "odradek up --brokers 3"),
-    ],
+    ("the oil rigs, until Ctrl-C", "odradek up"),
+    ("half a minute, then a summary", "odradek up rigs --seconds 30"),
+    ("on an existing cluster, with more records", "odradek up --bootstrap-server kafka:9092 --rate 3000"),
+    ("a folder of your own", "odradek up ./wells"),
+    ("with three brokers and ZooKeeper", "odradek up --brokers 3"),
+    name="up",
 )
 @click.argument("name", metavar="EXAMPLE", type=TEXT, default=examples.DEFAULT_EXAMPLE, cls=OptionalArgument)
 @option("--seconds", "N", POSITIVE, "Stop after N seconds, and print a summary.")

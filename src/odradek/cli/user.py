@@ -24,11 +24,9 @@ LARGEST_PASSWORD_LENGTH = 4096
 
 
 @group(
-    examples=[
-        ("add a user; the password is asked for", "odradek user add alice"),
-        ("the first user of a broker, before it runs", "odradek user add admin --config server.properties"),
-        ("all users", "odradek user list"),
-    ]
+    ("add a user; the password is asked for", "odradek user add alice"),
+    ("the first user of a broker, before it runs", "odradek user add admin --config server.properties"),
+    ("all users", "odradek user list"),
 )
 def user() -> None:
     """Manage the users of SASL listeners with SCRAM.
@@ -82,12 +80,10 @@ def read_password(user: str, password: str | None, password_file: str | None) ->
 
 
 @user.command(
-    examples=[
-        ("the password is asked for", "odradek user add alice"),
-        ("the password from another program", "pass show alice | odradek user add alice"),
-        ("before the broker runs for the first time", "odradek user add admin --config server.properties"),
-        ("", "odradek user add admin --data-dir data"),
-    ]
+    ("the password is asked for", "odradek user add alice"),
+    ("the password from another program", "pass show alice | odradek user add alice"),
+    ("before the broker runs for the first time", "odradek user add admin --config server.properties"),
+    ("", "odradek user add admin --data-dir data"),
 )
 @click.argument("name", metavar="NAME")
 @password_options(DEFAULT_ITERATIONS)
@@ -139,7 +135,7 @@ def add_offline(
     return add_user(properties, overrides, name, secret, mechanisms, iterations)
 
 
-@user.command("list", short_help="List users with their mechanisms.", examples=[("all users", "odradek user list")])
+@user.command(("all users", "odradek user list"), name="list", short_help="List users with their mechanisms.")
 @cluster_options
 def list_users(cluster: Cluster, as_json: bool) -> None:
     """List the users with SCRAM credentials, their mechanisms and iterations."""
@@ -150,11 +146,9 @@ def list_users(cluster: Cluster, as_json: bool) -> None:
 
 
 @user.command(
+    ("the password is asked for", "odradek user password alice"),
+    ("from a file", "odradek user password alice --password-file alice.secret"),
     short_help="Change the password of a user.",
-    examples=[
-        ("the password is asked for", "odradek user password alice"),
-        ("from a file", "odradek user password alice --password-file alice.secret"),
-    ],
 )
 @click.argument("name", metavar="NAME")
 @password_options(None, f"as before, at least {DEFAULT_ITERATIONS}")
@@ -177,10 +171,8 @@ def password(
 
 
 @user.command(
-    examples=[
-        ("after a question", "odradek user remove alice"),
-        ("without a question", "odradek user remove alice bob --yes"),
-    ]
+    ("after a question", "odradek user remove alice"),
+    ("without a question", "odradek user remove alice bob --yes"),
 )
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @yes_option

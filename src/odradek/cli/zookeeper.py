@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
 
 @command(
-    examples=[
-        ("on 127.0.0.1:2181", "odradek zookeeper"),
-        ("on any free port, with data of its own", "odradek zookeeper --port 0 --data-dir ./zookeeper"),
-        ("a broker of its cluster", "odradek broker --override zookeeper.connect=127.0.0.1:2181"),
-    ]
+    ("on 127.0.0.1:2181", "odradek zookeeper"),
+    ("on any free port, with data of its own", "odradek zookeeper --port 0 --data-dir ./zookeeper"),
+    ("a broker of its cluster", "odradek broker --override zookeeper.connect=127.0.0.1:2181"),
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @option("--port", "PORT", click.IntRange(0, 65535), "Port; 0 chooses a free one.", default=2181)

@@ -71,9 +71,6 @@ class Threads:
         self.is_stopping = False
         self.begins_stop = asyncio.Event()  # as `is_stopping`, for the event loop
 
-    def are_stopping(self) -> bool:
-        return self.is_stopping
-
     def begin_stop(self) -> None:
         """Streams and readings of records end; threads accept what else pages that are being made need."""
         self.is_stopping = True
@@ -90,13 +87,9 @@ class Console:
     are those of its user. Without a login there is one for all browsers."""
 
     def __init__(
-        self,
-        settings: ConsoleSettings,
-        cluster: Cluster,
-        watch: ClusterWatch,
-        threads: Threads | None = None,
+        self, settings: ConsoleSettings, cluster: Cluster, watch: ClusterWatch, threads: Threads | None = None,
         most_streams: int = STREAMS,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.settings = settings
         self.cluster = cluster
         self.watch = watch
@@ -108,7 +101,7 @@ class Console:
         self._stream_slots = Slots(most_streams, TOO_MANY_STREAMS, self._threads.stream_slots)
         self._page_slots = Slots(most_pages, TOO_MANY_PAGES, self._threads.page_slots)
         self._is_closed = False
-        cluster.is_stopped = self._threads.are_stopping  # sessions of a user share it
+        cluster.is_stopped = lambda: self._threads.is_stopping  # sessions of a user share it
 
     def for_another_session(self) -> Console:
         """The console of another session of the same user, with the same connections and watches."""

@@ -10,21 +10,15 @@ from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.broker_metrics import metrics_of, serves_metrics
-from odradek.admin.broker_requests import PARTITIONS_PER_REQUEST, BrokerRequests, describe_resources, in_parts, live
-from odradek.admin.cluster_state import (
-    MIN_IN_SYNC,
-    TOPIC_RESOURCE,
-    ControllerLookup,
-    MinInSync,
-    led_partitions,
-    read_state,
-)
+from odradek.admin.broker_requests import BrokerRequests, answers_of, describe_resources, in_parts, live
+from odradek.admin.cluster_state import MIN_IN_SYNC, ControllerLookup, MinInSync, led_partitions, read_state
 from odradek.admin.doctor.findings import Facts
 from odradek.admin.doctor.reader import Reader, all_at_once
 from odradek.admin.errors import NotAuthorized, check
 from odradek.admin.groups import fetch_committed, unread_records
 from odradek.admin.log_directories import Disks, read_disks
 from odradek.admin.offsets import LATEST, Key, offsets_request, read_offsets_of
+from odradek.admin.settings import Kind
 from odradek.admin.transactions import OpenTransaction, open_transactions_in, read_producers, without_known
 from odradek.conventions.addresses import is_loopback, split_addresses
 from odradek.conventions.dataclass import dataclass
@@ -120,10 +114,9 @@ def read_cluster(cluster: Cluster, reader: Reader, interval_s: float, limits: Li
     settings = TopicSettings(requests, reader)
     lookup = ControllerLookup(requests)
     facts.state = state = reader.read(
-        "state",
-        "reading topics and their settings …",
+        "state", "reading topics and their settings …",
         lambda: read_state(requests, settings, lookup, may_lack_reassignments=True),
-    )
+    )  # fmt: skip
     if state is None:
         facts.unreachable = why_unreachable(requests)
         if facts.unreachable is not None:
@@ -134,7 +127,10 @@ def read_cluster(cluster: Cluster, reader: Reader, interval_s: float, limits: Li
     facts.groups = reader.read("groups", "reading groups and their lag …", lambda: read_groups(requests, state, reader))
     reader.leave_out("topic_settings", settings.refusals, "topic", "DescribeConfigs", "settings of {}")
     facts.topic_settings = settings.known if settings.known or "topic_settings" not in reader.reasons else None
-    facts.contacts = reader.read("contacts", "connecting to each broker …", lambda: contact_all(requests, state))
+    facts.contacts = reader.read(
+        "contacts", "connecting to each broker …",
+        lambda: all_at_once(lambda broker: contact(requests, broker), state.brokers.values()),
+    )  # fmt: skip
     facts.disks = reader.read("disks", "reading log directories …", lambda: read_disks(requests, state))
     facts.hanging = reader.read(
         "hanging", "looking for hanging transactions …", lambda: read_hanging(requests, state, reader)
@@ -172,7 +168,7 @@ class TopicSettings(MinInSync):
         self.refusals: Counter[int] = Counter()  # error codes of topics whose settings could not be read
 
     def of(self, topics: Iterable[str]) -> Mapping[str, int]:
-        for result in describe_resources(self._requests, TOPIC_RESOURCE, topics, SETTINGS):
+        for result in describe_resources(self._requests, Kind.TOPIC, topics, SETTINGS):
             self._reader.check_time()
             if not result.error_code:
                 values = {each.name: each.value for each in result.configs if each.value is not None}
@@ -180,10 +176,6 @@ class TopicSettings(MinInSync):
             else:
                 self.refusals[result.error_code] += 1
         return {topic: int(settings.get(MIN_IN_SYNC, "1")) for topic, settings in self.known.items()}
-
-
-def contact_all(requests: BrokerRequests, state: ClusterState) -> list[Contact]:
-    return all_at_once(lambda broker: contact(requests, broker), state.brokers.values())
 
 
 def contact(requests: BrokerRequests, broker: KnownBroker) -> Contact:
@@ -222,18 +214,15 @@ def is_elsewhere(bootstrap_servers: str) -> bool:
 
 def read_open_files(requests: BrokerRequests, state: ClusterState) -> dict[int, tuple[int, int]]:
     """Open and allowed files of the brokers of Odradek; other brokers do not report them."""
-    found = {}
-    for broker in live(state.brokers):
-        try:
-            if serves_metrics(requests, broker):
-                metrics = metrics_of(requests, broker, ["process_"])
-                files = int(metrics.total("process_open_fds")), int(metrics.total("process_max_fds"))
-                found[broker.broker_id] = files
-        except NotAuthorized:
-            raise
-        except Failure:
-            continue  # a broker that does not answer has a finding of its own
-    return {broker_id: files for broker_id, files in found.items() if files[1] > 0}
+
+    def ask(broker: KnownBroker) -> tuple[int, tuple[int, int]]:
+        if not serves_metrics(requests, broker):
+            return broker.broker_id, (0, 0)
+        metrics = metrics_of(requests, broker, ["process_"])
+        return broker.broker_id, (int(metrics.total("process_open_fds")), int(metrics.total("process_max_fds")))
+
+    found, _silent = answers_of(live(state.brokers), ask, (NotAuthorized,))  # these have findings of their own
+    return {broker_id: files for broker_id, files in found if files[1] > 0}
 
 
 def read_groups(requests: BrokerRequests, state: ClusterState, reader: Reader) -> list[GroupFacts]:
@@ -294,7 +283,7 @@ def read_hanging(requests: BrokerRequests, state: ClusterState, reader: Reader) 
     old: list[OpenTransaction] = []
     refusals: Counter[int] = Counter()
     for broker, partitions in led_partitions(state.brokers, state.partitions):
-        for some in in_parts(partitions, PARTITIONS_PER_REQUEST):
+        for some in in_parts(partitions):
             reader.check_time()
             for topic, described in read_producers(requests, broker, ((each.topic, each.index) for each in some)):
                 refusals[described.error_code] += 1

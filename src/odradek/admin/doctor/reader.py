@@ -19,14 +19,10 @@ T = TypeVar("T")
 A = TypeVar("A")
 
 MOST_THREADS = 8
-MOVED_OR_DELETED = frozenset(
-    {
-        ErrorCode.NONE,
-        ErrorCode.GROUP_ID_NOT_FOUND,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
+MOVED_OR_DELETED = frozenset({
+    ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+})  # fmt: skip
 
 
 class OutOfTime(Failure):

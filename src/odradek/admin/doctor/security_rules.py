@@ -172,10 +172,8 @@ def wildcard_rules(acls: Sequence[AclBinding]) -> Iterator[Finding]:
 
 
 def _rule_text(rule: AclBinding) -> str:
-    return (
-        f"{rule.principal} from {rule.host}: {Operation(rule.operation).name} on "
-        f"{rule.resource_type.name} {rule.resource_name}"
-    )
+    operation = f"{Operation(rule.operation).name} on {rule.resource_type.name} {rule.resource_name}"
+    return f"{rule.principal} from {rule.host}: {operation}"
 
 
 @CHECKS.rule("anonymous")

@@ -47,17 +47,10 @@ class GroupReader:
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        topics: Sequence[str],
-        group: str,
-        *,
-        from_beginning: bool,
-        until_end: bool,
-        idle_timeout_ms: int | None = None,
-        on_trouble: Callable[[str], None] = lambda _trouble: None,
+        self, cluster: Cluster, topics: Sequence[str], group: str, *, from_beginning: bool, until_end: bool,
+        idle_timeout_ms: int | None = None, on_trouble: Callable[[str], None] = lambda _trouble: None,
         notify: Callable[[str], None] = lambda _line: None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.cluster = cluster
         self.group = group
         self.until_end = until_end

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from odradek.protocol.schema import Request
 
 Address = tuple[str, int]  # host, port
+Asked = Mapping["Key", tuple["AssignedPartition", int]]  # the partitions of a request with their offsets in it
 
 FETCH_VERSION = 10  # of Kafka 2.1, the first that returns batches of zstd
 CONNECT_TIMEOUT_S = 1.0  # at first: other brokers are not read while one is connected to
@@ -48,19 +49,11 @@ RESETS = {"earliest": EARLIEST, "smallest": EARLIEST, "beginning": EARLIEST, "la
           "end": LATEST}  # fmt: skip
 
 
-RETRIED_ERRORS = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.REQUEST_TIMED_OUT,
-    }
-)
+RETRIED_ERRORS = frozenset({
+    ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.REQUEST_TIMED_OUT,
+})  # fmt: skip
 
 
 class FetchSettings(NamedTuple):
@@ -96,9 +89,9 @@ class LeaderConnection:
     deadline: float | None = None  # of the response
     is_receiving: bool = False
     is_fetch: bool = False  # or a ListOffsets
-    # The partitions of the request and their offsets in it. A broker returns at least one batch of the first one, if it
-    # has any. The response is not for a partition that was assigned again.
-    asked: Mapping[Key, tuple[AssignedPartition, int]] = field(default_factory=dict)
+    # A broker returns at least one batch of the first partition, if it has any. The response is not for a partition
+    # that was assigned again.
+    asked: Asked = field(default_factory=dict)
 
 
 class FetchedPartition(NamedTuple):
@@ -124,13 +117,10 @@ class RecordFetcher:
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        settings: FetchSettings,
-        on_unreadable: Callable[[UnreadableBatch], None],
+        self, cluster: Cluster, settings: FetchSettings, on_unreadable: Callable[[UnreadableBatch], None],
         on_failure: Callable[[Key, Failure], None] = _raise,
         on_trouble: Callable[[str], None] = lambda _trouble: None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.heard_at = float("-inf")  # when the last batch was read, with or without records
         cluster.address("", 0)  # Failure for security properties that connections of our own cannot use
         self._cluster = cluster
@@ -393,9 +383,7 @@ class RecordFetcher:
             broker.is_receiving = True
             broker.deadline = time.monotonic() + LONGEST_RECEIVE_S
 
-    def _asked_partition(
-        self, asked: Mapping[Key, tuple[AssignedPartition, int]], key: Key, code: int
-    ) -> AssignedPartition | None:
+    def _asked_partition(self, asked: Asked, key: Key, code: int) -> AssignedPartition | None:
         """The partition that an answer without an error is for."""
         partition, offset = asked.get(key, (None, 0))
         if partition is None or self._partitions.get(key) is not partition or partition.offset != offset:
@@ -406,16 +394,14 @@ class RecordFetcher:
             return None
         return partition
 
-    def _take_offsets(self, asked: Mapping[Key, tuple[AssignedPartition, int]], response: ListOffsetsResponse) -> None:
+    def _take_offsets(self, asked: Asked, response: ListOffsetsResponse) -> None:
         for topic in response.topics:
             for found in topic.partitions:
                 partition = self._asked_partition(asked, (topic.name, found.partition_index), found.error_code)
                 if partition is not None:
                     partition.offset = max(found.offset, 0)
 
-    def _take_fetched(
-        self, address: Address, asked: Mapping[Key, tuple[AssignedPartition, int]], response: FetchResponse
-    ) -> None:
+    def _take_fetched(self, address: Address, asked: Asked, response: FetchResponse) -> None:
         for topic in response.responses:
             for data in topic.partitions:
                 partition = self._asked_partition(asked, (topic.topic, data.partition_index), data.error_code)

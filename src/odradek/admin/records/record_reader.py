@@ -77,17 +77,12 @@ class RecordReader:
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        ranges: Mapping[str, Sequence[PartitionRange]],
-        *,
-        until_end: bool,
+        self, cluster: Cluster, ranges: Mapping[str, Sequence[PartitionRange]], *, until_end: bool,
         on_unreadable: Callable[[UnreadableBatch], None],
         on_failure: Callable[[Key, Failure], None] | None = None,
-        on_trouble: Callable[[str], None] = lambda _trouble: None,
-        idle_timeout_ms: int | None = None,
+        on_trouble: Callable[[str], None] = lambda _trouble: None, idle_timeout_ms: int | None = None,
         settings: FetchSettings = COMMAND_SETTINGS,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.cluster = cluster
         self.idle_timeout_ms = idle_timeout_ms
         self.until_end = until_end

@@ -231,12 +231,10 @@ def record_line(record: DemoRecord) -> str:
 
 
 @command(
-    examples=[
-        ("until Ctrl-C", "odradek demo"),
-        ("ten seconds, on another port, and keep the data", "odradek demo --seconds 10 --port 9192 --data-dir data"),
-        ("in another terminal, while the demo runs", "odradek consume rigs --from-beginning"),
-        ("three brokers with ZooKeeper; keys 1, 2 and 3 kill and revive them", "odradek demo --brokers 3"),
-    ]
+    ("until Ctrl-C", "odradek demo"),
+    ("ten seconds, on another port, and keep the data", "odradek demo --seconds 10 --port 9192 --data-dir data"),
+    ("in another terminal, while the demo runs", "odradek consume rigs --from-beginning"),
+    ("three brokers with ZooKeeper; keys 1, 2 and 3 kill and revive them", "odradek demo --brokers 3"),
 )
 @option("--seconds", "N", POSITIVE, "Stop N seconds after the first record.")
 @local_brokers.port_option

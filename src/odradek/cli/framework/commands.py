@@ -87,6 +87,10 @@ class Group(Command, click.Group):
         self.lazy = dict(lazy or {})
         self._is_listing = False
 
+    def command(self, *examples: Any, **settings: Any) -> Any:
+        """Declares a command of this group, as `command` does."""
+        return super().command(examples=examples, **settings)
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return [*self.lazy, *self.commands]
 
@@ -129,15 +133,11 @@ class Group(Command, click.Group):
             self._is_listing = False
 
 
-def command(
-    name: str | None = None, *, examples: Iterable[Example], **settings: Any
-) -> Callable[[Callable[..., Any]], Command]:
+def command(*examples: Example, **settings: Any) -> Callable[[Callable[..., Any]], Command]:
     """`click.command` for a command with examples."""
-    return click.command(name, cls=Command, examples=examples, **settings)
+    return click.command(cls=Command, examples=examples, **settings)
 
 
-def group(
-    name: str | None = None, *, examples: Iterable[Example], lazy: LazyCommands | None = None, **settings: Any
-) -> Callable[[Callable[..., Any]], Group]:
-    """`click.group` for a group with examples."""
-    return click.group(name, cls=Group, lazy=lazy, examples=examples, **settings)
+def group(*examples: Example, **settings: Any) -> Callable[[Callable[..., Any]], Group]:
+    """`click.group` for a group with examples, and with `lazy` commands."""
+    return click.group(cls=Group, examples=examples, **settings)

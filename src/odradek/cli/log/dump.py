@@ -56,12 +56,10 @@ class Dump:
 
 
 @command(
-    examples=[
-        ("the segments of a partition", "odradek log dump data/pump-0"),
-        ("every batch of a segment", "odradek log dump data/pump-0/00000000000000000000.log"),
-        ("every record, with key and value", "odradek log dump --values data/pump-0/00000000000000000000.log"),
-        ("indexes, snapshots, checkpoints", "odradek log dump data/pump-0/leader-epoch-checkpoint"),
-    ]
+    ("the segments of a partition", "odradek log dump data/pump-0"),
+    ("every batch of a segment", "odradek log dump data/pump-0/00000000000000000000.log"),
+    ("every record, with key and value", "odradek log dump --values data/pump-0/00000000000000000000.log"),
+    ("indexes, snapshots, checkpoints", "odradek log dump data/pump-0/leader-epoch-checkpoint"),
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True))
 @click.option("--records/--no-records", default=False, help="Show every record.")

@@ -62,12 +62,10 @@ class TargetCheck:
 
 
 @command(
-    examples=[
-        ("all partitions of a broker, which may be running", "odradek log verify data"),
-        ("one partition", "odradek log verify data/pump-0"),
-        ("one segment and its indexes", "odradek log verify data/pump-0/00000000000000000000.log"),
-        ("for a program", "odradek log verify --format json data"),
-    ]
+    ("all partitions of a broker, which may be running", "odradek log verify data"),
+    ("one partition", "odradek log verify data/pump-0"),
+    ("one segment and its indexes", "odradek log verify data/pump-0/00000000000000000000.log"),
+    ("for a program", "odradek log verify --format json data"),
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True))
 @format_option
@@ -287,11 +285,9 @@ def check_log_directory(path: str, checks: list[PartitionCheck], *, is_live: boo
 
 
 @command(
-    examples=[
-        ("what would be done", "odradek log repair --dry-run data"),
-        ("do it, with the broker stopped", "odradek log repair data"),
-        ("one partition", "odradek log repair data/pump-0"),
-    ]
+    ("what would be done", "odradek log repair --dry-run data"),
+    ("do it, with the broker stopped", "odradek log repair data"),
+    ("one partition", "odradek log repair data/pump-0"),
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True))
 @flag("--dry-run", "Show what would be done; change nothing.")

@@ -22,16 +22,14 @@ NUMBER_WIDTH, NUMBER_HEIGHT = 3, 4
 
 
 @group(
-    examples=[
-        ("a dashboard to import in Grafana", "odradek metrics dashboard > odradek.json"),
-        ("alert rules, for rule_files of Prometheus", "odradek metrics rules > odradek-rules.yml"),
-    ]
+    ("a dashboard to import in Grafana", "odradek metrics dashboard > odradek.json"),
+    ("alert rules, for rule_files of Prometheus", "odradek metrics rules > odradek-rules.yml"),
 )
 def metrics() -> None:
     """Print a Grafana dashboard and alert rules for the metrics of brokers."""
 
 
-@metrics.command(examples=[("a dashboard to import in Grafana", "odradek metrics dashboard > odradek.json")])
+@metrics.command(("a dashboard to import in Grafana", "odradek metrics dashboard > odradek.json"))
 def dashboard() -> None:
     """Print a Grafana dashboard as JSON.
 
@@ -40,7 +38,7 @@ def dashboard() -> None:
     say(json.dumps(build_dashboard(asset("panels.txt")), indent=2))
 
 
-@metrics.command(examples=[("alert rules, for rule_files of Prometheus", "odradek metrics rules > odradek-rules.yml")])
+@metrics.command(("alert rules, for rule_files of Prometheus", "odradek metrics rules > odradek-rules.yml"))
 def rules() -> None:
     """Print alert rules for Prometheus as YAML.
 

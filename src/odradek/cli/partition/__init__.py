@@ -30,15 +30,13 @@ STALLED_S = 120.0  # without any progress; a throttled move progresses every ele
 
 
 @group(
+    ("move the replicas of a broker to the others", "odradek partition reassign --drain 3"),
+    ("a third replica for a topic", "odradek partition reassign pump --replication-factor 3"),
+    ("running reassignments", "odradek partition reassign --list"),
+    ("give leadership back to the preferred leaders", "odradek partition elect"),
     lazy={
         "reassign": ("odradek.cli.partition.reassign:reassign", "Move replicas to other brokers; shows a plan first.")
     },
-    examples=[
-        ("move the replicas of a broker to the others", "odradek partition reassign --drain 3"),
-        ("a third replica for a topic", "odradek partition reassign pump --replication-factor 3"),
-        ("running reassignments", "odradek partition reassign --list"),
-        ("give leadership back to the preferred leaders", "odradek partition elect"),
-    ],
 )
 def partition() -> None:
     """Move replicas, and elect leaders."""
@@ -69,11 +67,9 @@ def draw_progress(left: int, noun: str, copied_bytes: int, total_bytes: int) -> 
 
 
 @partition.command(
+    ("replicas of a topic to another disk", "odradek partition move pump --broker 1 --directory /disk2/odradek"),
+    ("one partition, and wait", "odradek partition move pump -p 0 --broker 1 --directory /disk2/odradek --wait"),
     short_help="Move replicas to another log directory of their broker.",
-    examples=[
-        ("replicas of a topic to another disk", "odradek partition move pump --broker 1 --directory /disk2/odradek"),
-        ("one partition, and wait", "odradek partition move pump -p 0 --broker 1 --directory /disk2/odradek --wait"),
-    ],
 )
 @topics_argument
 @partition_option
@@ -199,14 +195,12 @@ def check_time(left: Copy, began_at: float, progressed_at: float, timeout_s: flo
 
 
 @partition.command(
-    examples=[
-        ("after a restart: every partition back to its preferred leader", "odradek partition elect"),
-        ("one topic, without a question", "odradek partition elect pump --yes"),
-        (
-            "accept lost records where no in-sync replica is left",
-            "odradek partition elect pump --partition 0 --unclean",
-        ),
-    ]
+    ("after a restart: every partition back to its preferred leader", "odradek partition elect"),
+    ("one topic, without a question", "odradek partition elect pump --yes"),
+    (
+        "accept lost records where no in-sync replica is left",
+        "odradek partition elect pump --partition 0 --unclean",
+    ),
 )
 @topics_argument
 @partition_option

@@ -8,22 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from odradek.admin import partitions as moving
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import ClusterState, PartitionState, read_state
 from odradek.admin.errors import NotAuthorized
 from odradek.admin.log_directories import Sizes, read_sizes
-from odradek.admin.partitions import (
-    Move,
-    MoveGoal,
-    Refused,
-    alter_reassignments,
-    planned_moves,
-    read_plan_file,
-    remove_throttle,
-    remove_throttle_of,
-    set_throttle,
-    with_sizes,
-)
+from odradek.admin.partitions import Move
 from odradek.cli import partition as partition_options
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework import output
@@ -123,7 +113,7 @@ def verify(
     any_running = any(each.is_reassigned for each in state.partitions)
     if is_done and not any_running:
         live = [broker.broker_id for broker in state.brokers.values() if not broker.is_fenced]
-        remove_throttle(requests, {each.topic for each in chosen}, live)
+        moving.remove_throttle(requests, {each.topic for each in chosen}, live)
     if as_json:
         names = {"running": [each.name for each in running], "different": [each.name for each in different]}
         output.print_json({"done": is_done, **names})
@@ -153,7 +143,7 @@ def cancel_running(
         if not as_json:
             print_running(running, {})
         confirm(f"Cancel {count_text(len(running), 'reassignment')}?", is_confirmed, refusal="nothing was cancelled")
-        alter_reassignments(requests, {(each.topic, each.index): None for each in running})
+        moving.alter_reassignments(requests, {(each.topic, each.index): None for each in running})
     cancelled = f"cancelled {count_text(len(running), 'reassignment')}; `--verify` removes throttles"
     output.print_result(
         {"cancelled": [each.name for each in running]}, cancelled if running else NONE_RUNNING, as_json=as_json
@@ -166,7 +156,7 @@ def settle_throttle(requests: BrokerRequests, moves: Sequence[Move], *, has_begu
         try:
             state = read_state(requests)
             if state.knows_reassignments and not any(each.is_reassigned for each in state.partitions):
-                remove_throttle_of(requests, moves)
+                moving.remove_throttle_of(requests, moves)
                 return "the throttle was removed"
         except Failure:
             pass  # the message of the first failure matters more
@@ -195,7 +185,7 @@ def wait_for(requests: BrokerRequests, moves: Sequence[Move], *, removes_throttl
     if output.shows_progress():
         output.redraw()
     if removes_throttle:
-        remove_throttle_of(requests, moves)
+        moving.remove_throttle_of(requests, moves)
     if different:
         raise Failure(f"{different[0].name} has the replicas {output.joined(different[0].replicas)}: it was cancelled")
     seconds = time.monotonic() - began_at
@@ -211,14 +201,12 @@ def read_brokers(text: str) -> tuple[int, ...]:
 
 
 @command(
-    examples=[
-        ("spread a topic over all brokers, such as a new one", "odradek partition reassign pump"),
-        ("three replicas, on these brokers", "odradek partition reassign pump --to 1,2,3 --replication-factor 3"),
-        ("move everything off a broker, at 50 MB/s", "odradek partition reassign --drain 3 --throttle 50000000"),
-        ("the plan of a file, as of kafka-reassign-partitions", "odradek partition reassign --file plan.json --yes"),
-        ("what is running, and whether it is done", "odradek partition reassign --list"),
-        ("", "odradek partition reassign --verify"),
-    ]
+    ("spread a topic over all brokers, such as a new one", "odradek partition reassign pump"),
+    ("three replicas, on these brokers", "odradek partition reassign pump --to 1,2,3 --replication-factor 3"),
+    ("move everything off a broker, at 50 MB/s", "odradek partition reassign --drain 3 --throttle 50000000"),
+    ("the plan of a file, as of kafka-reassign-partitions", "odradek partition reassign --file plan.json --yes"),
+    ("what is running, and whether it is done", "odradek partition reassign --list"),
+    ("", "odradek partition reassign --verify"),
 )  # fmt: skip
 @partition_options.topics_argument
 @partition_options.partition_option
@@ -257,7 +245,7 @@ def reassign(
     if mode is not None and (to or drain or replication_factor or throttle or dry_run or waits):
         raise click.UsageError(f"--{mode} takes topics, --partition or --file only")
     if mode is not None:
-        expected = read_plan_file(path) if mode == "verify" and path is not None else {}
+        expected = moving.read_plan_file(path) if mode == "verify" and path is not None else {}
         chosen = partition_options.named_partitions(state, names, indexes)
         if mode == "list":
             list_running(requests, state, chosen, as_json=as_json)
@@ -272,16 +260,17 @@ def reassign(
         raise click.UsageError("name topics, or give --drain or --file")
     if indexes and len(names) != 1 and not path:
         raise click.UsageError("--partition needs exactly one TOPIC")
-    goal = MoveGoal(names, indexes, to or (), drain, replication_factor)
-    moves = moves_of_file(state, path) if path else planned_moves(state, goal)
+    goal = moving.MoveGoal(names, indexes, to or (), drain, replication_factor)
+    moves = moves_of_file(state, path) if path else moving.planned_moves(state, goal)
     sizes = read_sizes(requests, state, [move.partition for move in moves])
-    run_plan(requests, with_sizes(moves, sizes), throttle, dry_run=dry_run, waits=waits, yes=yes, as_json=as_json)
+    moves = moving.with_sizes(moves, sizes)
+    run_plan(requests, moves, throttle, dry_run=dry_run, waits=waits, yes=yes, as_json=as_json)
 
 
 def moves_of_file(state: ClusterState, path: str) -> list[Move]:
     known = {(each.topic, each.index): each for each in state.partitions}
     moves = []
-    for (topic, index), replicas in read_plan_file(path).items():
+    for (topic, index), replicas in moving.read_plan_file(path).items():
         partition = known.get((topic, index))
         if partition is None:
             raise Failure(
@@ -297,13 +286,14 @@ def submit(requests: BrokerRequests, moves: Sequence[Move], throttle: int | None
     is_sent = False
     try:
         if throttle is not None:
-            set_throttle(requests, moves, throttle)
+            moving.set_throttle(requests, moves, throttle)
         is_sent = True
-        alter_reassignments(requests, {(each.partition.topic, each.partition.index): each.after for each in moves})
+        targets = {(each.partition.topic, each.partition.index): each.after for each in moves}
+        moving.alter_reassignments(requests, targets)
     except Failure as failure:
         if throttle is None:
             raise
-        has_begun = is_sent and not isinstance(failure, Refused | NotAuthorized)
+        has_begun = is_sent and not isinstance(failure, moving.Refused | NotAuthorized)
         outcome = settle_throttle(requests, moves, has_begun=has_begun)
         raise type(failure)(f"{failure.message}; {outcome}") from None
 

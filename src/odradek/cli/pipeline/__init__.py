@@ -6,6 +6,11 @@ from odradek.cli.framework.commands import group
 
 
 @group(
+    ("a new project", "odradek pipeline init shop"),
+    ("check it", "odradek pipeline validate pipeline.yml"),
+    ("show its lineage", "odradek pipeline graph pipeline.yml"),
+    ("run it", "odradek pipeline run pipeline.yml"),
+    ("run it in the background", "odradek pipeline start pipeline.yml"),
     lazy={
         "init": ("odradek.cli.pipeline.definitions:init", "Write a new project that runs at once."),
         "validate": (
@@ -34,13 +39,6 @@ from odradek.cli.framework.commands import group
         ),
         "rebuild": ("odradek.cli.pipeline.run:rebuild", "Rebuild views from the log."),
     },
-    examples=[
-        ("a new project", "odradek pipeline init shop"),
-        ("check it", "odradek pipeline validate pipeline.yml"),
-        ("show its lineage", "odradek pipeline graph pipeline.yml"),
-        ("run it", "odradek pipeline run pipeline.yml"),
-        ("run it in the background", "odradek pipeline start pipeline.yml"),
-    ],
 )
 def pipeline() -> None:
     """Declared pipelines: sources → steps → sinks, in YAML or in Python.

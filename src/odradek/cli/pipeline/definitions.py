@@ -16,17 +16,7 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import flag, format_option
 from odradek.cli.framework.output import fields_of, note, print_json, print_result, say, strong
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.pipeline.options import (
-    ENGINES,
-    choose,
-    definition_options,
-    kept,
-    load,
-    name_option,
-    pipeline_errors,
-    require_packages,
-    require_spark,
-)
+from odradek.cli.pipeline import options
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.examples.folders import copy_example, find_example
@@ -45,7 +35,7 @@ STARTER = "starter"  # the example that is copied, and the word in its files tha
 LONGEST_NAME = 100
 
 
-@command("init", examples=[("a project in ./shop", "odradek pipeline init shop"), ("see it run", "odradek up ./shop")])
+@command(("a project in ./shop", "odradek pipeline init shop"), ("see it run", "odradek up ./shop"), name="init")
 @click.argument("name", metavar="NAME", type=TEXT)
 @format_option
 def init(name: str, as_json: bool) -> None:
@@ -71,18 +61,18 @@ def init(name: str, as_json: bool) -> None:
 
 
 @command(
-    examples=[
-        ("one definition, or several", "odradek pipeline validate pipeline.yml"),
-        ("check for the realtime engine", "odradek pipeline validate pipeline.yml --engine realtime"),
-        ("the pipelines of a Python file", "odradek pipeline validate rigs.py"),
-        ("with what Spark says of its SQL and types", "odradek pipeline validate pipeline.yml --spark"),
-        ("lines with errors", "odradek pipeline validate p.yml --format json | jq '.problems[].line'"),
-    ]
+    ("one definition, or several", "odradek pipeline validate pipeline.yml"),
+    ("check for the realtime engine", "odradek pipeline validate pipeline.yml --engine realtime"),
+    ("the pipelines of a Python file", "odradek pipeline validate rigs.py"),
+    ("with what Spark says of its SQL and types", "odradek pipeline validate pipeline.yml --spark"),
+    ("lines with errors", "odradek pipeline validate p.yml --format json | jq '.problems[].line'"),
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
-@click.option("--engine", type=click.Choice(ENGINES), help="Check for this engine. Default: that of the definition.")
+@click.option(
+    "--engine", type=click.Choice(options.ENGINES), help="Check for this engine. Default: that of the definition."
+)
 @flag("--spark", "Start Spark, and let it analyse the definition over empty sources: SQL, types, Python steps.")
-@definition_options
+@options.definition_options
 @format_option
 def validate(files: tuple[str, ...], engine: str | None, spark: bool, as_json: bool) -> None:
     """Check definitions and report every error with its line.
@@ -93,7 +83,7 @@ def validate(files: tuple[str, ...], engine: str | None, spark: bool, as_json: b
     wrong: Counter[str] = Counter()
     with spark_analysis() if spark else contextlib.nullcontext(lambda definition: definition) as analysed:
         for file in dict.fromkeys(files):
-            for definition in map(analysed, load(file, engine)):
+            for definition in map(analysed, options.load(file, engine)):
                 wrong[file] += sum(each.severity == "error" for each in definition.problems)
                 if as_json:
                     print_json(definition_object(file, definition))
@@ -106,11 +96,11 @@ def validate(files: tuple[str, ...], engine: str | None, spark: bool, as_json: b
 @contextlib.contextmanager
 def spark_analysis() -> Iterator[Callable[[Definition], Definition]]:
     """A function that adds to a sound definition what Spark says of it."""
-    require_packages()
-    require_spark()
+    options.require_packages()
+    options.require_spark()
     from odradek.pipelines.spark.analysing.analysis import analyser
 
-    with pipeline_errors(), analyser(note) as analyse:
+    with options.pipeline_errors(), analyser(note) as analyse:
 
         def analysed(definition: Definition) -> Definition:
             if not definition.is_sound:
@@ -155,7 +145,7 @@ def contents(found: Pipeline) -> list[str]:
     return [count_text(len(things), noun) for things, noun in counts if things]
 
 
-@command(examples=[("for an editor that takes a file", "odradek pipeline schema > odradek.schema.json")])
+@command(("for an editor that takes a file", "odradek pipeline schema > odradek.schema.json"))
 @format_option
 def schema(as_json: bool) -> None:
     """Print the JSON Schema of definitions, for editors.
@@ -163,31 +153,29 @@ def schema(as_json: bool) -> None:
     Editors with a YAML language server complete keys and mark unknown ones. `odradek pipeline validate` checks more.
     With --format json it is one line.
     """
-    require_packages()
+    options.require_packages()
     from odradek.pipelines.definition.editor_schema import definition_schema
 
     say(json.dumps(definition_schema(), indent=None if as_json else 2, ensure_ascii=False))
 
 
 @command(
-    examples=[
-        ("as text", "odradek pipeline graph pipeline.yml"),
-        ("a diagram for Markdown", "odradek pipeline graph pipeline.yml --mermaid"),
-        ("the order in which steps run", "odradek pipeline graph p.yml --format json | jq '.nodes[].name'"),
-    ]
+    ("as text", "odradek pipeline graph pipeline.yml"),
+    ("a diagram for Markdown", "odradek pipeline graph pipeline.yml --mermaid"),
+    ("the order in which steps run", "odradek pipeline graph p.yml --format json | jq '.nodes[].name'"),
 )
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.option("--mermaid", is_flag=True, help="Print a flowchart of Mermaid, which Markdown shows as a drawing.")
-@name_option
-@definition_options
+@options.name_option
+@options.definition_options
 @format_option
 def graph(file: str, mermaid: bool, as_json: bool) -> None:
     """Draw the lineage of a pipeline, from its sources to its sinks and views.
 
     In JSON, every node comes after the nodes that it reads.
     """
-    definitions = load(file, None)
-    found = choose(file, definitions, kept().get("name"))
+    definitions = options.load(file, None)
+    found = options.choose(file, definitions, options.kept().get("name"))
     nodes = nodes_of(next(each for each in definitions if each.pipeline is found))
     if as_json:
         print_json(graph_object(found, nodes))
@@ -211,10 +199,8 @@ def graph_object(found: Pipeline, nodes: Sequence[LineageNode]) -> dict[str, Any
 
 
 @command(
-    examples=[
-        ("where a registry is reached", "odradek pipeline jars spark-jars"),
-        ("elsewhere, with a copy of it", "ODRADEK_SPARK_JARS=spark-jars odradek pipeline run pipeline.yml"),
-    ]
+    ("where a registry is reached", "odradek pipeline jars spark-jars"),
+    ("elsewhere, with a copy of it", "ODRADEK_SPARK_JARS=spark-jars odradek pipeline run pipeline.yml"),
 )
 @click.argument("folder", metavar="DIR", type=TEXT)
 @format_option
@@ -224,13 +210,13 @@ def jars(folder: str, as_json: bool) -> None:
     The Kafka connector for the installed PySpark, the JDBC drivers of PostgreSQL and SQLite and, with PySpark 4.1,
     Delta and Iceberg. Copy DIR to the other machine, and name it in ODRADEK_SPARK_JARS.
     """
-    require_packages()
-    require_spark()
+    options.require_packages()
+    options.require_spark()
     import pyspark
 
     from odradek.pipelines.spark.sessions.jars import GIVEN_FOLDER, fetch_all
 
-    with pipeline_errors():
+    with options.pipeline_errors():
         files = fetch_all(Path(folder), say)
     text = (
         f"{folder} has {count_text(len(files), 'jar')} for PySpark {pyspark.__version__}: {', '.join(files)}\n"

@@ -33,11 +33,9 @@ MASTER = "local[2]"
 
 
 @command(
-    examples=[
-        ("check and test at each change", "odradek pipeline dev pipeline.yml"),
-        ("with rows of a step", "odradek pipeline dev pipeline.yml readings"),
-        ("once, for a hook", "odradek pipeline dev pipeline.yml --once"),
-    ]
+    ("check and test at each change", "odradek pipeline dev pipeline.yml"),
+    ("with rows of a step", "odradek pipeline dev pipeline.yml readings"),
+    ("once, for a hook", "odradek pipeline dev pipeline.yml --once"),
 )
 @click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
 @click.argument("step", metavar="[STEP]", required=False, type=TEXT)

@@ -25,12 +25,10 @@ if TYPE_CHECKING:
 
 
 @command(
-    examples=[
-        ("what would be written back", "odradek pipeline redrive rigs-dead-letters --dry-run"),
-        ("all of them, after a question", "odradek pipeline redrive rigs-dead-letters"),
-        ("those of one step", "odradek pipeline redrive rigs-dead-letters --step readings --yes"),
-        ("records by partition and offset", "odradek pipeline redrive rigs-dead-letters --record 0:17 --record 1:4"),
-    ]
+    ("what would be written back", "odradek pipeline redrive rigs-dead-letters --dry-run"),
+    ("all of them, after a question", "odradek pipeline redrive rigs-dead-letters"),
+    ("those of one step", "odradek pipeline redrive rigs-dead-letters --step readings --yes"),
+    ("records by partition and offset", "odradek pipeline redrive rigs-dead-letters --record 0:17 --record 1:4"),
 )
 @topic_argument
 @option("--pipeline", "NAME", TEXT, "Only dead letters of this pipeline.", default="")

@@ -33,10 +33,8 @@ HINT = "write earliest, latest, a time such as 2026-01-31T12:00 or -1h, or TOPIC
 
 
 @command(
-    examples=[
-        ("offsets of all flows", "odradek pipeline checkpoints pipeline.yml"),
-        ("the offsets of one flow", "odradek pipeline checkpoints p.yml --format json | jq 'select(.flow==\"rigs\")'"),
-    ]
+    ("offsets of all flows", "odradek pipeline checkpoints pipeline.yml"),
+    ("the offsets of one flow", "odradek pipeline checkpoints p.yml --format json | jq 'select(.flow==\"rigs\")'"),
 )
 @click.argument("file", metavar="FILE", type=click.Path())
 @definition_options
@@ -91,13 +89,11 @@ def local_checkpoints(found: Pipeline) -> Checkpoints:
 
 
 @command(
-    examples=[
-        ("begin at the start of the sources", "odradek pipeline reset pipeline.yml"),
-        ("begin at a time", "odradek pipeline reset pipeline.yml --to 2026-01-31T12:00"),
-        ("only new records", "odradek pipeline reset pipeline.yml --to latest --yes"),
-        ("begin at offsets", "odradek pipeline reset pipeline.yml --to rigs:0:1200 --to rigs:1:900"),
-        ("one flow", "odradek pipeline reset pipeline.yml --flow files-archive"),
-    ]
+    ("begin at the start of the sources", "odradek pipeline reset pipeline.yml"),
+    ("begin at a time", "odradek pipeline reset pipeline.yml --to 2026-01-31T12:00"),
+    ("only new records", "odradek pipeline reset pipeline.yml --to latest --yes"),
+    ("begin at offsets", "odradek pipeline reset pipeline.yml --to rigs:0:1200 --to rigs:1:900"),
+    ("one flow", "odradek pipeline reset pipeline.yml --flow files-archive"),
 )
 @click.argument("file", metavar="FILE", type=click.Path())
 @option(

@@ -23,17 +23,7 @@ from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import flag, format_option, option, repeatable, yes_option
 from odradek.cli.framework.output import note, print_result
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT
-from odradek.cli.pipeline.options import (
-    child_arguments,
-    chosen_metrics,
-    chosen_pipeline,
-    engine_option,
-    from_option,
-    metrics_options,
-    pipeline_errors,
-    pipeline_options,
-    require_spark,
-)
+from odradek.cli.pipeline import options
 from odradek.cli.pipeline.reset import parse_range
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
@@ -61,25 +51,23 @@ if TYPE_CHECKING:
 
 
 @command(
-    "run",
-    examples=[
-        ("until Ctrl-C", "odradek pipeline run pipeline.yml"),
-        ("everything up to now, then stop", "odradek pipeline run pipeline.yml --until-caught-up"),
-        ("once, as a batch", "odradek pipeline run pipeline.yml --engine batch"),
-        ("on a Spark cluster", "odradek pipeline run pipeline.yml --master spark://host:7077"),
-        ("start again an hour ago", "odradek pipeline run pipeline.yml --from -1h"),
-        ("restarted on failure, with metrics", "odradek pipeline run pipeline.yml --restart --metrics-port 9464"),
-    ],
+    ("until Ctrl-C", "odradek pipeline run pipeline.yml"),
+    ("everything up to now, then stop", "odradek pipeline run pipeline.yml --until-caught-up"),
+    ("once, as a batch", "odradek pipeline run pipeline.yml --engine batch"),
+    ("on a Spark cluster", "odradek pipeline run pipeline.yml --master spark://host:7077"),
+    ("start again an hour ago", "odradek pipeline run pipeline.yml --from -1h"),
+    ("restarted on failure, with metrics", "odradek pipeline run pipeline.yml --restart --metrics-port 9464"),
+    name="run",
 )
 @click.argument("file", metavar="FILE", type=click.Path())
-@engine_option
-@pipeline_options
-@from_option
+@options.engine_option
+@options.pipeline_options
+@options.from_option
 @yes_option
 @option("--seconds", "N", POSITIVE, "Stop after N seconds.")
 @flag("--until-caught-up", "Stop when all present records are processed.")
 @flag("--restart", "Restart it after a failure, with increasing pauses.")
-@metrics_options
+@options.metrics_options
 @click.option("--stop-with", type=int, hidden=True, help="Descriptor; stop when its other end is closed.")
 @click.option("--events", type=int, hidden=True, help="Descriptor to which events are written.")
 @click.option("--state-folder", type=click.Path(), hidden=True, help="Folder of log and status of a started pipeline.")
@@ -94,13 +82,13 @@ def run(
     It continues at its checkpoints, or starts at --from. On a terminal it shows rates, lag, state and expectations;
     otherwise one line for each batch with rows.
     """
-    found = chosen_pipeline(file, engine)
+    found = options.chosen_pipeline(file, engine)
     if until_caught_up and found.engine == "realtime":
         raise Failure(
             "--until-caught-up cannot be used with the realtime engine, which does not end by itself; "
             "use --seconds N, or --engine standard"
         )
-    require_spark()
+    options.require_spark()
     if from_positions:
         if found.engine == "batch":
             raise Failure(
@@ -117,17 +105,17 @@ def run(
         if stop_with is not None:
             call_when_parent_ends(stop_with, is_stopped.set)
         if restart:
-            command = odradek_command("pipeline", "run", file, *child_arguments(engine, found.name))
+            command = odradek_command("pipeline", "run", file, *options.child_arguments(engine, found.name))
             command += [*([f"--seconds={seconds}"] if seconds else []), *(["--until-caught-up"] * until_caught_up)]
             run_supervised(found, command, state_folder, is_stopped, as_json=as_json)
             return
         from odradek.pipelines.spark.launching import RunOptions
 
-        options = RunOptions(seconds, until_caught_up)
+        wanted = RunOptions(seconds, until_caught_up)
         if events is not None:
-            run_for_owner(found, options, is_stopped, EventPipe(events))
+            run_for_owner(found, wanted, is_stopped, EventPipe(events))
         else:
-            run_here(found, options, is_stopped, as_json=as_json)
+            run_here(found, wanted, is_stopped, as_json=as_json)
 
 
 def check_brokers(found: Pipeline) -> None:
@@ -151,7 +139,7 @@ def batch_event(report: BatchReport) -> Event:
     return {"kind": "batch", "text": str(report), **dataclasses.asdict(report)}
 
 
-def run_for_owner(found: Pipeline, options: RunOptions, is_stopped: threading.Event, pipe: EventPipe) -> None:
+def run_for_owner(found: Pipeline, wanted: RunOptions, is_stopped: threading.Event, pipe: EventPipe) -> None:
     """Run as the child of a supervisor, which gets all events, failures included."""
     from odradek.pipelines.spark.launching import RunCallbacks
     from odradek.pipelines.spark.sessions.failures import healing_of
@@ -165,19 +153,19 @@ def run_for_owner(found: Pipeline, options: RunOptions, is_stopped: threading.Ev
             check_brokers(found)
         except Failure as failure:
             raise failure from BrokersUnavailable(failure.message)  # another attempt may succeed
-        launch(found, options, is_stopped, callbacks)
+        launch(found, wanted, is_stopped, callbacks)
     except Exception as error:
         text = str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
         pipe.send(failed(found.without_secrets(text), str(healing_of(error))))
         sys.exit(1)
 
 
-def run_here(found: Pipeline, options: RunOptions, is_stopped: threading.Event, *, as_json: bool) -> None:
+def run_here(found: Pipeline, wanted: RunOptions, is_stopped: threading.Event, *, as_json: bool) -> None:
     """Run in this process. Batches are reported on Spark's threads, and shown on the main thread."""
     from odradek.pipelines.spark.launching import RunCallbacks
 
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    screen, metrics = chosen_screen(as_json=as_json), chosen_metrics()
+    screen, metrics = chosen_screen(as_json=as_json), options.chosen_metrics()
     with published(found, screen, None) as publisher:
 
         def say(line: str) -> None:
@@ -192,7 +180,7 @@ def run_here(found: Pipeline, options: RunOptions, is_stopped: threading.Event, 
             is_watched = metrics.port is not None or metrics.has_status_topic or isinstance(screen, LiveView)
             send = events.put if is_watched else None
             callbacks = RunCallbacks(say, lambda report: events.put(batch_event(report)), send, turn)
-            launch(found, options, is_stopped, callbacks)
+            launch(found, wanted, is_stopped, callbacks)
             remove_failed_status(found.name)
         finally:
             turn()
@@ -203,18 +191,18 @@ def drain(events: queue.SimpleQueue[Event], publisher: Publisher) -> None:
         publisher.take(events.get())
 
 
-def launch(found: Pipeline, options: RunOptions, is_stopped: threading.Event, callbacks: RunCallbacks) -> None:
+def launch(found: Pipeline, wanted: RunOptions, is_stopped: threading.Event, callbacks: RunCallbacks) -> None:
     from odradek.pipelines.spark.launching import run_pipeline
 
     hiding = dataclasses.replace(callbacks, say=lambda line: callbacks.say(found.without_secrets(line)))
-    with pipeline_errors():
-        run_pipeline(found, options, is_stopped.is_set, hiding)
+    with options.pipeline_errors():
+        run_pipeline(found, wanted, is_stopped.is_set, hiding)
 
 
 @contextlib.contextmanager
 def published(found: Pipeline, screen: BatchLines, folder: Path | None) -> Iterator[Publisher]:
     """Publish a pipeline's status to screen, file, metrics and, unless that is turned off, the status topic."""
-    mark, metrics = own_mark(), chosen_metrics()
+    mark, metrics = own_mark(), options.chosen_metrics()
     status = PipelineStatus(
         name=found.name, state=State.STARTING, file=str(Path(found.place.file).absolute()), engine=str(found.engine),
         pid=mark.pid, began=mark.began, started_s=time.time(),
@@ -262,11 +250,9 @@ def run_supervised(
 
 
 @command(
-    examples=[
-        ("a day", "odradek pipeline backfill p.yml --from 2026-01-30T00:00 --to 2026-01-31T00:00"),
-        ("the last hour, into one sink", "odradek pipeline backfill pipeline.yml --from -1h --only archive"),
-        ("some offsets", "odradek pipeline backfill p.yml --from rigs:0:1000 --to rigs:0:2000"),
-    ]
+    ("a day", "odradek pipeline backfill p.yml --from 2026-01-30T00:00 --to 2026-01-31T00:00"),
+    ("the last hour, into one sink", "odradek pipeline backfill pipeline.yml --from -1h --only archive"),
+    ("some offsets", "odradek pipeline backfill p.yml --from rigs:0:1000 --to rigs:0:2000"),
 )
 @click.argument("file", metavar="FILE", type=click.Path())
 @option(
@@ -278,7 +264,7 @@ def run_supervised(
     "End, exclusive: latest (default), a time, or TOPIC:PARTITION:OFFSET (repeatable).", multiple=True,
 )  # fmt: skip
 @repeatable("--only", "NAME", TEXT, "Only this sink or view.")
-@pipeline_options
+@options.pipeline_options
 @format_option
 def backfill(
     file: str, from_positions: tuple[str, ...], to_positions: tuple[str, ...], only: tuple[str, ...], as_json: bool
@@ -288,8 +274,8 @@ def backfill(
     The checkpoints of the stream do not change. Views that cannot be computed from a part of the log are skipped: those
     of aggregates, and those of latest rows without an order.
     """
-    found = chosen_pipeline(file, "batch")
-    require_spark()
+    found = options.chosen_pipeline(file, "batch")
+    options.require_spark()
     span = parse_range(from_positions, to_positions, found)
     chosen = narrowed(found, only)
     check_brokers(found)
@@ -339,14 +325,12 @@ def narrowed(found: Pipeline, only: tuple[str, ...]) -> Pipeline:
 
 
 @command(
-    examples=[
-        ("all views", "odradek pipeline rebuild pipeline.yml"),
-        ("one of them, or a table", "odradek pipeline rebuild pipeline.yml pump_state"),
-    ]
+    ("all views", "odradek pipeline rebuild pipeline.yml"),
+    ("one of them, or a table", "odradek pipeline rebuild pipeline.yml pump_state"),
 )
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
-@pipeline_options
+@options.pipeline_options
 @format_option
 def rebuild(file: str, names: tuple[str, ...], as_json: bool) -> None:
     """Rebuild views and tables of a stopped pipeline from the log.
@@ -354,8 +338,8 @@ def rebuild(file: str, names: tuple[str, ...], as_json: bool) -> None:
     NAME is a view or a sink that writes a table; the default is all views. Each is built in a new table, which
     replaces the old one in one transaction: readers see the old rows or the new ones.
     """
-    found = chosen_pipeline(file, "standard")
-    require_spark()
+    found = options.chosen_pipeline(file, "standard")
+    options.require_spark()
     from odradek.pipelines.spark.rebuilding import rebuild_views, rebuildable
 
     known = rebuildable(found)
@@ -373,5 +357,5 @@ def rebuild(file: str, names: tuple[str, ...], as_json: bool) -> None:
         result = {"pipeline": found.name, kind: end.name, "rows": rows}
         print_result(result, f"{end.name}: {count_text(rows, 'row')}", as_json=as_json)
 
-    with pipeline_errors():
+    with options.pipeline_errors():
         rebuild_views(found, chosen, note, done)

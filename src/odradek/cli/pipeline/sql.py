@@ -18,16 +18,7 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import option
 from odradek.cli.framework.output import note, print_columns, print_json
 from odradek.cli.framework.parameter_types import PAIR, RECORD_COUNT, TEXT
-from odradek.cli.pipeline.options import (
-    chosen_pipeline,
-    connection_options,
-    definition_options,
-    name_option,
-    pipeline_errors,
-    require_packages,
-    require_spark,
-    with_connection,
-)
+from odradek.cli.pipeline import options
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
@@ -42,17 +33,15 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC"}
 
 
 @command(
-    examples=[
-        ("views and tables of a pipeline", "odradek sql --definition p.yml 'select * from pump_state'"),
-        ("a topic: key, value, timestamp, partition, offset, headers", "odradek sql 'select key, value from warnings'"),
-        ("names with dashes in backticks", "odradek sql 'select count(*) from `rigs-dead-letters`'"),
-        ("JSON as columns", "odradek sql 'select avg(pressure) from pressure' --infer pressure"),
-        ("", "odradek sql 'select id from t' --schema 't=id BIGINT' --format csv"),
-    ]
+    ("views and tables of a pipeline", "odradek sql --definition p.yml 'select * from pump_state'"),
+    ("a topic: key, value, timestamp, partition, offset, headers", "odradek sql 'select key, value from warnings'"),
+    ("names with dashes in backticks", "odradek sql 'select count(*) from `rigs-dead-letters`'"),
+    ("JSON as columns", "odradek sql 'select avg(pressure) from pressure' --infer pressure"),
+    ("", "odradek sql 'select id from t' --schema 't=id BIGINT' --format csv"),
 )
 @click.argument("query", type=TEXT)
 @option("--definition", "FILE", click.Path(), "Definition whose sources, steps and warehouse can be queried.")
-@name_option
+@options.name_option
 @option("--warehouse", "URL", TEXT, "Database whose tables can be queried, as a SQLAlchemy URL.")
 @option(
     "--bootstrap-server -b", "HOST:PORT", TEXT,
@@ -63,13 +52,13 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC"}
 @option("--infer", "TOPIC", TEXT, "Infer the columns of a topic of JSON records.", multiple=True)
 @option("--limit", "N", RECORD_COUNT, f"At most N rows. Default: {SHOWN_ROWS} for text, otherwise all.")
 @option("--master", "URL", TEXT, "Spark's master.")
-@definition_options
-@connection_options
+@options.definition_options
+@options.connection_options
 @option(
     "--format output", None, click.Choice(["text", "json", "csv"]),
     "A table, one JSON object per line, or CSV.", default="text",
 )  # fmt: skip
-def sql(query: str, output: str, limit: int | None, master: str | None, **options: Any) -> None:
+def sql(query: str, output: str, limit: int | None, master: str | None, **named: Any) -> None:
     """Query topics, sources and views in Spark's SQL, and tables of one database in its own.
 
     Small topics are read without Spark, if the package duckdb is installed (the extra odradek[sql]).
@@ -77,14 +66,14 @@ def sql(query: str, output: str, limit: int | None, master: str | None, **option
     The name of a table is looked up in the warehouse, then in the sources and steps of the definition, then in the
     topics.
     """
-    require_packages()
-    require_spark()
+    options.require_packages()
+    options.require_spark()
     from odradek.pipelines.spark.querying import answer
 
     with (
-        pipeline_errors(),
+        options.pipeline_errors(),
         syntax_errors(query),
-        answer(query, query_context(**options), SETTINGS, master, note) as found,
+        answer(query, query_context(**named), SETTINGS, master, note) as found,
     ):
         if output == "text":
             print_table(found, SHOWN_ROWS if limit is None else limit)
@@ -118,7 +107,7 @@ def query_context(
 
     of_variable = os.environ.get(SERVER_VARIABLE) if definition is None else None
     bare = Pipeline("sql", bootstrap_servers=of_variable or DEFAULT_BOOTSTRAP_SERVER)
-    found = with_connection(bare) if definition is None else chosen_pipeline(definition)
+    found = options.with_connection(bare) if definition is None else options.chosen_pipeline(definition)
     for topic, ddl in schemas:
         try:
             parse_ddl(ddl)

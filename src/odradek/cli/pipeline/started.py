@@ -32,11 +32,9 @@ POLL_S = 0.1
 
 
 @command(
-    examples=[
-        ("in the background, restarted when it fails", "odradek pipeline start pipeline.yml"),
-        ("several at once", "odradek pipeline start rigs.yml billing.yml"),
-        ("with metrics for Prometheus", "odradek pipeline start pipeline.yml --metrics-port 9464"),
-    ]
+    ("in the background, restarted when it fails", "odradek pipeline start pipeline.yml"),
+    ("several at once", "odradek pipeline start rigs.yml billing.yml"),
+    ("with metrics for Prometheus", "odradek pipeline start pipeline.yml --metrics-port 9464"),
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @options.engine_option
@@ -136,11 +134,9 @@ def statuses(names: Iterable[str]) -> list[PipelineStatus]:
 
 
 @command(
-    examples=[
-        ("all started pipelines", "odradek pipeline status"),
-        ("watermark, late rows, state and rows of each sink of one", "odradek pipeline status rigs"),
-        ("all figures of one", "odradek pipeline status rigs --format json | jq ."),
-    ]
+    ("all started pipelines", "odradek pipeline status"),
+    ("watermark, late rows, state and rows of each sink of one", "odradek pipeline status rigs"),
+    ("all figures of one", "odradek pipeline status rigs --format json | jq ."),
 )
 @click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
 @format_option
@@ -198,11 +194,9 @@ def status_row(each: PipelineStatus, now_s: float) -> tuple[object, ...]:
 
 
 @command(
-    examples=[
-        ("one", "odradek pipeline stop rigs"),
-        ("all running pipelines", "odradek pipeline stop --all"),
-        ("one that does not stop by itself", "odradek pipeline stop rigs --kill"),
-    ]
+    ("one", "odradek pipeline stop rigs"),
+    ("all running pipelines", "odradek pipeline stop --all"),
+    ("one that does not stop by itself", "odradek pipeline stop rigs --kill"),
 )
 @click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
 @flag("--all is_all", "All running pipelines.")
@@ -257,10 +251,8 @@ def report_stopped(name: str, began_s: float, as_json: bool) -> None:
 
 
 @command(
-    examples=[
-        ("one that has ended", "odradek pipeline forget rigs"),
-        ("all that have ended", "odradek pipeline forget --ended"),
-    ]
+    ("one that has ended", "odradek pipeline forget rigs"),
+    ("all that have ended", "odradek pipeline forget --ended"),
 )
 @click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
 @flag("--ended is_all", "All pipelines that have ended.")
@@ -286,10 +278,8 @@ def forget(names: tuple[str, ...], is_all: bool, as_json: bool) -> None:
 
 
 @command(
-    examples=[
-        ("the last lines", "odradek pipeline logs rigs"),
-        ("and new lines as they are written", "odradek pipeline logs rigs -f"),
-    ]
+    ("the last lines", "odradek pipeline logs rigs"),
+    ("and new lines as they are written", "odradek pipeline logs rigs -f"),
 )
 @click.argument("name", metavar="NAME", type=TEXT)
 @flag("--follow -f", "Print new lines until Ctrl-C.")
@@ -312,7 +302,7 @@ def logs(name: str, follow: bool, lines: int, as_json: bool) -> None:
             follow_lines(path, position, show, lambda: is_stopped.wait(POLL_S))
 
 
-@command(examples=[("until Ctrl-C", "odradek pipeline watch rigs"), ("", "odradek pipeline watch rigs --seconds 60")])
+@command(("until Ctrl-C", "odradek pipeline watch rigs"), ("", "odradek pipeline watch rigs --seconds 60"))
 @click.argument("name", metavar="NAME", type=TEXT)
 @option("--seconds", "N", POSITIVE, "Stop after N seconds.")
 @format_option

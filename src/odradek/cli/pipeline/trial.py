@@ -34,13 +34,11 @@ SHOWN_ROWS = 20
 
 
 @command(
-    "test",
-    examples=[
-        ("all tests in and below the current directory", "odradek pipeline test"),
-        ("the tests of a definition, in pipeline.test.yml", "odradek pipeline test pipeline.yml"),
-        ("one case", "odradek pipeline test pipeline.yml --case 'high pressure warns'"),
-        ("messages of the failed cases", "odradek pipeline test --format json | jq '.differences[].message'"),
-    ],
+    ("all tests in and below the current directory", "odradek pipeline test"),
+    ("the tests of a definition, in pipeline.test.yml", "odradek pipeline test pipeline.yml"),
+    ("one case", "odradek pipeline test pipeline.yml --case 'high pressure warns'"),
+    ("messages of the failed cases", "odradek pipeline test --format json | jq '.differences[].message'"),
+    name="test",
 )
 @click.argument("files", metavar="[FILE...]", nargs=-1, type=click.Path())
 @option("--case only", "NAME", TEXT, "Only the case with this name.")
@@ -160,12 +158,10 @@ def difference_object(difference: Difference) -> dict[str, Any]:
 
 
 @command(
-    examples=[
-        ("rows of a step", "odradek pipeline preview pipeline.yml readings"),
-        ("from the last ten records of each partition", "odradek pipeline preview pipeline.yml readings --records 10"),
-        ("rows as records arrive", "odradek pipeline preview pipeline.yml readings --follow"),
-        ("all rows as JSON", "odradek pipeline preview pipeline.yml readings --limit 1000 --format json"),
-    ]
+    ("rows of a step", "odradek pipeline preview pipeline.yml readings"),
+    ("from the last ten records of each partition", "odradek pipeline preview pipeline.yml readings --records 10"),
+    ("rows as records arrive", "odradek pipeline preview pipeline.yml readings --follow"),
+    ("all rows as JSON", "odradek pipeline preview pipeline.yml readings --limit 1000 --format json"),
 )
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.argument("step", metavar="STEP", type=TEXT)

@@ -50,16 +50,14 @@ def read_start(text: str) -> Start:
 
 
 @command(
-    examples=[
-        ("new records as they arrive, until Ctrl-C", "odradek consume pump"),
-        ("all records, then stop", "odradek consume pump --from-beginning --until-end"),
-        ("the last ten of each partition, with time and key", "odradek consume pump -o -10 --timestamps --keys"),
-        ("the last hour of partitions 0 and 3", "odradek consume pump --from-time -1h -p 0 -p 3"),
-        ("as a member of a group, which commits what it has read", "odradek consume pump --group audit"),
-        ("with a format of your own", r"odradek consume pump --from-beginning -f '%p:%o %k = %v\n'"),
-        ("several topics; each line begins with the topic", "odradek consume pump 'rig-*' -e"),
-        ("for a program", "odradek consume pump --from-beginning --until-end --format json | jq .value"),
-    ]
+    ("new records as they arrive, until Ctrl-C", "odradek consume pump"),
+    ("all records, then stop", "odradek consume pump --from-beginning --until-end"),
+    ("the last ten of each partition, with time and key", "odradek consume pump -o -10 --timestamps --keys"),
+    ("the last hour of partitions 0 and 3", "odradek consume pump --from-time -1h -p 0 -p 3"),
+    ("as a member of a group, which commits what it has read", "odradek consume pump --group audit"),
+    ("with a format of your own", r"odradek consume pump --from-beginning -f '%p:%o %k = %v\n'"),
+    ("several topics; each line begins with the topic", "odradek consume pump 'rig-*' -e"),
+    ("for a program", "odradek consume pump --from-beginning --until-end --format json | jq .value"),
 )
 @click.argument(
     "names", metavar="TOPIC...", nargs=-1, required=True, type=types.TOPIC_NAME, shell_complete=complete_topics

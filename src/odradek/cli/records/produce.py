@@ -199,13 +199,11 @@ def _ranges_text(ranges: list[dict[str, int]]) -> str:
 
 
 @command(
-    examples=[
-        ("one record", "odradek produce pump --key rig-7 --value 'pressure 107' --header unit=bar"),
-        ("every line of a file; the key is before the first tab", r"odradek produce pump -f '%k\t%v' --file rigs.tsv"),
-        ("JSON lines with key, value, headers, partition, timestamp", "odradek produce pump -f json < records.jsonl"),
-        ("a copy of a topic", "odradek consume pump --until-end --format json | odradek produce copy -f json"),
-        ("a tombstone: compaction removes the key", "odradek produce pump --key rig-7 --null-value"),
-    ]
+    ("one record", "odradek produce pump --key rig-7 --value 'pressure 107' --header unit=bar"),
+    ("every line of a file; the key is before the first tab", r"odradek produce pump -f '%k\t%v' --file rigs.tsv"),
+    ("JSON lines with key, value, headers, partition, timestamp", "odradek produce pump -f json < records.jsonl"),
+    ("a copy of a topic", "odradek consume pump --until-end --format json | odradek produce copy -f json"),
+    ("a tombstone: compaction removes the key", "odradek produce pump --key rig-7 --null-value"),
 )
 @topic_argument
 @repeatable("--value -v values", "TEXT", BYTES, "Value of a record.")

@@ -8,17 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.console.cluster import records as source
 from odradek.console.cluster.connection import trouble_of
-from odradek.console.cluster.records import (
-    WINDOW_GROWTH,
-    Unreadable,
-    find_reading_ranges,
-    follow,
-    joined,
-    read_whole_page,
-    scan,
-    split_range,
-)
+from odradek.console.cluster.records import Unreadable, joined
 from odradek.console.records.record import NewestRecords, cut_to_row, in_page_order, incomplete_line, json_line
 from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
@@ -103,7 +95,7 @@ def tail(cluster: Cluster, feed: Feed, reading: Reading, decode_and_mask: Decode
     """Until the reader of the feed goes away. Without a filter only the newest records are masked and kept."""
     unreadable = Unreadable()
     try:
-        for batch in follow(cluster, reading.topic, reading.partition, lambda: feed.is_stopped, unreadable):
+        for batch in source.follow(cluster, reading.topic, reading.partition, lambda: feed.is_stopped, unreadable):
             newest = batch if wanted.is_active else batch[-BATCH_RECORDS:]
             feed.notice = unreadable.notice
             feed.add(len(batch), _matching(newest, decode_and_mask, wanted), len(batch) - len(newest))
@@ -118,7 +110,7 @@ def search(
     """From the start of the reading to the end of the topic, or from the newest records back to the oldest; until a
     limit is reached. All matches among the records that were read are shown, whatever ends the search."""
     try:
-        ranges, notice, uncommitted = find_reading_ranges(cluster, reading)
+        ranges, notice, uncommitted = source.find_reading_ranges(cluster, reading)
         feed.total = sum(max(each.end_offset - each.start_offset, 0) for each in ranges)
         scanned = _Scanned(cluster, feed, reading, time.monotonic() + SEARCH_S)
         search_ranges = _search_backward if reading.is_backward else _search_forward
@@ -145,7 +137,8 @@ class _Scanned:
 
     def batches(self, ranges: Sequence[PartitionRange]) -> Iterator[list[Record]]:
         """The caller handles the last batch before the limit is known."""
-        for batch in scan(self.cluster, self.reading.topic, ranges, lambda: self.feed.is_stopped, self.unreadable):
+        feed, topic = self.feed, self.reading.topic
+        for batch in source.scan(self.cluster, topic, ranges, lambda: feed.is_stopped, self.unreadable):
             self.records += len(batch)
             yield batch
             if self.is_over():
@@ -212,10 +205,10 @@ def backward_windows(ranges: Sequence[PartitionRange], remaining: Callable[[], i
     length = FIRST_WINDOW
     while unread := [each for each in unread if each.start_offset < each.end_offset]:
         length = max(1, min(length, remaining() // len(unread)))
-        parts = [split_range(each, length, is_backward=True) for each in unread]
+        parts = [source.split_range(each, length, is_backward=True) for each in unread]
         yield [part for part, _rest in parts]
         unread = [rest for _part, rest in parts]
-        length *= WINDOW_GROWTH
+        length *= source.WINDOW_GROWTH
 
 
 def _matching(batch: Sequence[Record], decode_and_mask: DecodeAndMask, wanted: RecordFilter) -> list[Record]:
@@ -230,12 +223,9 @@ def _matching_rows(batch: Sequence[Record], decode_and_mask: DecodeAndMask, want
 
 
 def export(
-    cluster: Cluster,
-    reading: Reading,
-    decode_and_mask: DecodeAndMask,
-    wanted: RecordFilter,
+    cluster: Cluster, reading: Reading, decode_and_mask: DecodeAndMask, wanted: RecordFilter,
     is_stopped: Callable[[], bool],
-) -> Iterator[bytes]:
+) -> Iterator[bytes]:  # fmt: skip
     """JSON lines, in chunks. If records are missing, the last line gives the reason; Failure if the reading failed."""
     deadline = time.monotonic() + EXPORT_S
     chunk = bytearray()
@@ -285,12 +275,12 @@ def _batches(
 ) -> Iterator[Sequence[Record]]:
     """Without a filter, an export of the newest records has those of the page."""
     if reading.is_backward and not wanted.is_active:
-        for record in read_whole_page(cluster, reading, unreadable):
+        for record in source.read_whole_page(cluster, reading, unreadable):
             yield [record]
             if is_stopped():
                 return
     else:
-        ranges, notice, _uncommitted = find_reading_ranges(cluster, reading)
-        yield from scan(cluster, reading.topic, ranges, is_stopped, unreadable)
+        ranges, notice, _uncommitted = source.find_reading_ranges(cluster, reading)
+        yield from source.scan(cluster, reading.topic, ranges, is_stopped, unreadable)
         if notice:
             raise Failure(notice)

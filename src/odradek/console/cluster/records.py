@@ -92,15 +92,9 @@ class Unreadable:
 
 def record_of(fetched: FetchedRecord) -> Record:
     kind, timestamp_ms = fetched.timestamp()
-    return Record(
-        fetched.topic(),
-        fetched.partition(),
-        fetched.offset(),
-        timestamp_ms if kind else None,
-        fetched.key(),
-        fetched.value(),
-        tuple(fetched.headers()),
-    )
+    place = fetched.topic(), fetched.partition(), fetched.offset()
+    content = fetched.key(), fetched.value(), tuple(fetched.headers())
+    return Record(*place, timestamp_ms if kind else None, *content)
 
 
 class ReadingRanges(NamedTuple):
@@ -136,7 +130,8 @@ def find_reading_ranges(cluster: Cluster, reading: Reading) -> ReadingRanges:
     if reading.start == "before":
         found = [_ending_at(each, reading.offset_of(each.partition)) for each in found]
     elif reading.start == "offset" and reading.offsets:
-        found = [_starting_at(each, reading.offset_of(each.partition)) for each in found]
+        begins = {each.partition: max(each.start_offset, reading.offset_of(each.partition)) for each in found}
+        found = [each._replace(start_offset=min(each.end_offset, begins[each.partition])) for each in found]
     if reading.start == "end":
         return ReadingRanges([*found, *(PartitionRange(each, LATEST, LATEST) for each in unled)])
     if cluster.properties.get("isolation.level", "").lower() == "read_uncommitted":
@@ -148,10 +143,6 @@ def find_reading_ranges(cluster: Cluster, reading: Reading) -> ReadingRanges:
 
 def _ending_at(whole: PartitionRange, offset: int) -> PartitionRange:
     return whole._replace(end_offset=max(whole.start_offset, min(whole.end_offset, offset)))
-
-
-def _starting_at(whole: PartitionRange, offset: int) -> PartitionRange:
-    return whole._replace(start_offset=min(whole.end_offset, max(whole.start_offset, offset)))
 
 
 def _uncommitted_text(found: Sequence[PartitionRange], committed: Sequence[PartitionRange]) -> str:
@@ -186,11 +177,9 @@ class PageRead(NamedTuple):
 
 
 def read_page(
-    cluster: Cluster,
-    reading: Reading,
-    make_record: Callable[[FetchedRecord], Record] = record_of,
+    cluster: Cluster, reading: Reading, make_record: Callable[[FetchedRecord], Record] = record_of,
     unreadable: Unreadable | None = None,
-) -> PageRead:
+) -> PageRead:  # fmt: skip
     """At most `limit` records: the newest first, or in the order of their time from the start. The notice names
     unreadable batches, unless the caller takes them.
 
@@ -246,7 +235,9 @@ def joined(*notices: str) -> str:
 
 def read_whole_page(cluster: Cluster, reading: Reading, unreadable: Unreadable) -> Iterator[Record]:
     """The same records by partition and offset, whatever their size. Failure if some are missing."""
-    page = read_page(cluster, reading, _without_contents, unreadable)
+    page = read_page(
+        cluster, reading, lambda fetched: record_of(fetched)._replace(key=None, value=None, headers=()), unreadable
+    )
     count = 0
     for record in read_selected(cluster, reading.topic, [(each.partition, each.offset) for each in page.records]):
         yield record
@@ -256,10 +247,6 @@ def read_whole_page(cluster: Cluster, reading: Reading, unreadable: Unreadable) 
         raise Failure(f"not read again: {missing}, deleted in between, or no longer sent")
     if page.notice:
         raise Failure(page.notice)
-
-
-def _without_contents(fetched: FetchedRecord) -> Record:
-    return record_of(fetched)._replace(key=None, value=None, headers=())
 
 
 def read_record(cluster: Cluster, topic: str, partition: int, offset: int) -> Record:
@@ -302,12 +289,9 @@ def read_selected(
 
 
 def scan(
-    cluster: Cluster,
-    topic: str,
-    ranges: Sequence[PartitionRange],
-    is_stopped: Callable[[], bool],
+    cluster: Cluster, topic: str, ranges: Sequence[PartitionRange], is_stopped: Callable[[], bool],
     unreadable: Unreadable,
-) -> Iterator[list[Record]]:
+) -> Iterator[list[Record]]:  # fmt: skip
     """All records of ranges, until the caller stops; empty batches while none arrive. Failure if they stop coming."""
     for batch in _batches(cluster, topic, ranges, unreadable, must_reach_ends=True):
         yield [record_of(fetched) for fetched in batch]
@@ -339,13 +323,9 @@ def _reader(
 
 
 def _batches(
-    cluster: Cluster,
-    topic: str,
-    ranges: Sequence[PartitionRange],
-    unreadable: Unreadable,
-    *,
+    cluster: Cluster, topic: str, ranges: Sequence[PartitionRange], unreadable: Unreadable, *,
     must_reach_ends: bool = False,
-) -> Iterator[list[FetchedRecord]]:
+) -> Iterator[list[FetchedRecord]]:  # fmt: skip
     """Records of the partitions that can be read."""
     readable = [each for each in ranges if each.partition not in unreadable.partitions]
     if not any(each.start_offset < each.end_offset for each in readable):

@@ -65,15 +65,9 @@ class Session(Generic[C]):
 
 class Sessions(Generic[C]):
     def __init__(
-        self,
-        now_s: Callable[[], float],
-        on_end: Callable[[Session[C]], None],
-        *,
-        idle_timeout_s: float,
-        timeout_s: float,
-        most: int = MOST_SESSIONS,
-        most_of_user: int = MOST_SESSIONS_OF_USER,
-    ) -> None:
+        self, now_s: Callable[[], float], on_end: Callable[[Session[C]], None], *, idle_timeout_s: float,
+        timeout_s: float, most: int = MOST_SESSIONS, most_of_user: int = MOST_SESSIONS_OF_USER,
+    ) -> None:  # fmt: skip
         self._now_s = now_s
         self._on_end = on_end
         self._idle_timeout_s = idle_timeout_s
@@ -96,14 +90,8 @@ class Sessions(Generic[C]):
             raise TooManyLogins
         now_s = self._now_s()
         length_s = self._timeout_s if lifetime_s is None else min(self._timeout_s, lifetime_s)
-        session = Session(
-            secrets.token_urlsafe(32),
-            user,
-            new_content(),
-            ends_s=now_s + length_s,
-            idle_ends_s=now_s + self._idle_timeout_s,
-            latest_end_s=now_s + self._timeout_s,
-        )
+        ends_s = now_s + length_s, now_s + self._idle_timeout_s, now_s + self._timeout_s
+        session = Session(secrets.token_urlsafe(32), user, new_content(), *ends_s)
         self._sessions[session.id] = session
         return session
 

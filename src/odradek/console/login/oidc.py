@@ -84,15 +84,8 @@ class PendingLogins:
         """The state of a new login. Beyond the limits the oldest of the client's network, or of all, is dropped."""
         state = secrets.token_urlsafe(32)
         ends_s = self._now_s() + PENDING_S
-        login = PendingLogin(
-            session,
-            secrets.token_urlsafe(32),
-            secrets.token_urlsafe(48),
-            next_path,
-            redirect_uri,
-            ends_s,
-            network_of(address),
-        )
+        nonce, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
+        login = PendingLogin(session, nonce, verifier, next_path, redirect_uri, ends_s, network_of(address))
         of_network = [other for other, each in self._by_state.items() if each.network == login.network]
         if len(of_network) >= MOST_PENDING_OF_ADDRESS:
             del self._by_state[of_network[0]]
@@ -319,12 +312,9 @@ class _Renewal:
 
 class TokenRenewals:
     def __init__(
-        self,
-        provider: OidcProvider,
-        threads: Executor,
-        on_renewal: Callable[[str, float], None],
+        self, provider: OidcProvider, threads: Executor, on_renewal: Callable[[str, float], None],
         now_s: Callable[[], float] = time.monotonic,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """`on_renewal` takes the id of a session and the lifetime of its new token."""
         self._provider = provider
         self._threads = threads

@@ -12,19 +12,10 @@ from urllib.parse import quote, urlencode
 from starlette.responses import Response, StreamingResponse
 
 from odradek.console.cluster import feeds
+from odradek.console.cluster import records as source
 from odradek.console.cluster.connection import NotAuthorized
 from odradek.console.cluster.feeds import Feed, Taken
-from odradek.console.cluster.records import (
-    CHOSEN_BY_KEY,
-    NewRecord,
-    PageRead,
-    Reading,
-    joined,
-    read_page,
-    read_record,
-    replay,
-    write_records,
-)
+from odradek.console.cluster.records import NewRecord, PageRead, Reading, joined
 from odradek.console.pages.requests import Form, PageRequest, Routes, event_stream, parse_positions
 from odradek.console.pages.topics import checked_name, find_topic
 from odradek.console.records.json_path import PathError
@@ -115,7 +106,7 @@ async def show(request: PageRequest) -> Response:
     try:
         query = query_of(request)
         if not query.wanted.is_active:
-            page = await console.call(read_page, query.reading)
+            page = await console.call(source.read_page, query.reading)
     except (FormError, Failure) as failure:
         status = 403 if isinstance(failure, NotAuthorized) else None
         request.error = request.error or str(failure)
@@ -230,13 +221,14 @@ def new_record(form: Form) -> NewRecord:
     """FormError for headers that are not name=value. An empty key is no key; `null` of the form makes a null value."""
     key, value = form.raw("key").encode(), None if form.has("null") else form.raw("value").encode()
     headers = tuple((name, text.encode()) for name, text in form.pairs("headers", "header"))
-    return NewRecord(key or None, value, headers, form.number("partition", 0, INT32_MAX, CHOSEN_BY_KEY))
+    return NewRecord(key or None, value, headers, form.number("partition", 0, INT32_MAX, source.CHOSEN_BY_KEY))
 
 
 @ROUTES.form("/topics/{name}", show)
 async def produce(request: PageRequest) -> Response:
     name = request.path_params["name"]
-    (written,) = await request.change(f"write a record to {name}", write_records, name, [new_record(request.posted)])
+    records = [new_record(request.posted)]
+    (written,) = await request.change(f"write a record to {name}", source.write_records, name, records)
     await request.look_again()  # so that the page counts it
     notice = f"Wrote a record to partition {written.partition} at offset {written.offset}."
     return request.redirect(f"/topics/{name}", notice)
@@ -249,7 +241,7 @@ async def replay_selection(request: PageRequest) -> Response:
         raise FormError("name the topic that the records go to")
     positions = parse_positions(request.posted.all("record"))
     change = f"copy {count_text(len(positions), 'record')} of {name} to {target}"
-    count = await request.change(change, replay, name, positions, target)
+    count = await request.change(change, source.replay, name, positions, target)
     await request.look_again()
     return request.redirect(f"/topics/{target}", f"Copied {count_text(count, 'record')} of {name} to {target}.")
 
@@ -275,7 +267,7 @@ def record_address(request: PageRequest) -> views.RecordAddress:
 
 async def read_prepared(request: PageRequest, at: views.RecordAddress) -> Record:
     console = request.console
-    record = await console.call(read_record, at.topic, at.partition, at.offset)
+    record = await console.call(source.read_record, at.topic, at.partition, at.offset)
     return await console.run(lambda: console.settings.decode_and_mask(record))
 
 
@@ -297,7 +289,7 @@ async def step(request: PageRequest) -> Response:
     at = record_address(request)
     start, word = ("offset", "after") if is_forward else ("before", "before")
     reading = Reading(at.topic, at.partition, start, limit=1, offsets={at.partition: at.offset + is_forward})
-    page = await console.call(read_page, reading)
+    page = await console.call(source.read_page, reading)
     for record in page.records:
         return request.redirect(at._replace(offset=record.offset).address(), page.notice)
     missing = f"There is no record {word} offset {at.offset} of partition {at.partition}."
