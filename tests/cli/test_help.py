@@ -148,7 +148,7 @@ def test_help_of_a_command_shows_its_options_and_examples(offline: Run) -> None:
 
 
 def test_help_has_long_names_in_one_column_and_colours_on_a_terminal() -> None:
-    @command(examples=[("all of it", "odradek empty --all")])
+    @command(("all of it", "odradek empty --all"))
     @click.option("--all", is_flag=True, help="Everything.")
     @click.option("--name", "-n", metavar="NAME", help="Its name.")
     def empty() -> None:

@@ -108,11 +108,12 @@ def ask_each(
 ) -> list[T]:
     """What the brokers answer. Why one does not answer is added to `missing`; without it, that is a Failure. Failure if
     none answers, and for a refusal that is not the broker's own."""
-    found, failures = answers_of(brokers, ask, (Failure,) if missing is None else NOT_OF_THE_BROKER)
-    for broker_id, failure in failures.items() if missing is not None else ():
-        missing[broker_id] = failure.message
-        if not found:
-            raise failure
+    if missing is None:
+        return [ask(broker) for broker in brokers]
+    found, failures = answers_of(brokers, ask, NOT_OF_THE_BROKER)
+    missing |= {broker_id: failure.message for broker_id, failure in failures.items()}
+    if failures and not found:
+        raise next(reversed(failures.values()))
     return found
 
 

@@ -17,7 +17,6 @@ from dataclasses import field
 
 from odradek.admin.broker_requests import BrokerRequests, DescribedCluster, KnownBroker, describe_resources
 from odradek.admin.errors import AnswerTimeout, NotAuthorized, check
-from odradek.admin.settings import Kind
 from odradek.conventions.dataclass import dataclass
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
@@ -30,6 +29,7 @@ from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest,
 METADATA_TOPIC = "__cluster_metadata"
 AFTER_REFUSAL_S = 60.0  # DescribeQuorum needs Describe on the cluster
 AFTER_TIMEOUT_S = 15.0
+TOPIC_RESOURCE = 2
 MIN_IN_SYNC = "min.insync.replicas"
 NO_LEADER = -1
 NO_CONTROLLER = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER})
@@ -154,7 +154,7 @@ class MinInSync:
 
     def of(self, topics: Iterable[str]) -> Mapping[str, int]:
         missing = [topic for topic in topics if topic not in self._known]
-        for result in describe_resources(self._requests, Kind.TOPIC, missing, [MIN_IN_SYNC]):
+        for result in describe_resources(self._requests, TOPIC_RESOURCE, missing, [MIN_IN_SYNC]):
             values = [each.value for each in result.configs if each.name == MIN_IN_SYNC]
             self._known[result.resource_name] = int(values[0] or 1) if values else 1
         return self._known

@@ -26,8 +26,8 @@ def test_groups_whose_lag_is_not_read_again_are_not_examined_for_growth(
             raise sample
         return sample
 
-    nothing = SimpleNamespace(is_restricted=False, is_denied=False)
-    for name in ("BrokerRequests", "read_state", "contact_all", "read_disks", "read_hanging", "read_open_files"):
+    nothing = SimpleNamespace(is_restricted=False, is_denied=False, brokers={})
+    for name in ("BrokerRequests", "read_state", "all_at_once", "read_disks", "read_hanging", "read_open_files"):
         monkeypatch.setattr(cluster_facts, name, lambda *_, **_more: nothing)
     monkeypatch.setattr(cluster_facts, "newest_internal_records", lambda *_: {})
     monkeypatch.setattr(cluster_facts, "read_groups", read_sample)

@@ -80,16 +80,20 @@ class Command(click.Command):
 class Group(Command, click.Group):
     """A group of commands of its own module, and of commands whose modules are imported when they are called."""
 
-    command_class = Command
-
     def __init__(self, *arguments: Any, lazy: LazyCommands | None = None, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.lazy = dict(lazy or {})
         self._is_listing = False
 
-    def command(self, *examples: Any, **settings: Any) -> Any:
-        """Declares a command of this group, as `command` does."""
-        return super().command(examples=examples, **settings)
+    def command(self, *examples: Example, **settings: Any) -> Callable[[Callable[..., Any]], Command]:  # type: ignore[override]  # a function is not declared without examples
+        """Declares a command of this group."""
+
+        def add(function: Callable[..., Any]) -> Command:
+            made = command(*examples, **settings)(function)
+            self.add_command(made)
+            return made
+
+        return add
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return [*self.lazy, *self.commands]
