@@ -1,11 +1,9 @@
 """A compacted topic of a real broker with real clients: the latest value of every key, through restarts and kills, in
 files that Apache Kafka's tools find nothing wrong with. Groups find their offsets when their topic was compacted."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -18,6 +16,7 @@ from odradek.log.checkpoints import decode_checkpoint
 from odradek.testing import RunningBroker, broker
 from tests.clients.test_kafka_tools import dump
 from tests.jvm.tools import ToolSession
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -37,13 +36,6 @@ KEYS, ROUNDS = 50, 16
 def running() -> Iterator[RunningBroker]:
     with broker(**PROPERTIES) as running:
         yield running
-
-
-def await_that(condition: Callable[[], Any], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.1)  # a poll's pause
 
 
 def make_topic(running: RunningBroker, name: str) -> Path:
@@ -111,7 +103,7 @@ def test_readers_find_the_latest_values_and_kafkas_tools_nothing_wrong(running: 
     for first, codec in ((0, "none"), (ROUNDS, "lz4")):
         expected = write(running, "compacted", first, codec)
         active = max(int(path.stem) for path in directory.glob("*.log"))
-        await_that(partial(is_clean, running, active))
+        eventually(partial(is_clean, running, active))
         table, count = read(running, "compacted")
         assert table == expected
         assert count < KEYS * ROUNDS // 2
@@ -146,7 +138,7 @@ def test_groups_find_their_offsets_after_their_topic_was_compacted(running: Runn
             consumer.commit(offsets=[TopicPartition("read", 0, offset + number)], asynchronous=False)
     for consumer in consumers:
         consumer.close()
-    await_that(lambda: clean_offset(running, "__consumer_offsets") > 250)
+    eventually(lambda: clean_offset(running, "__consumer_offsets") > 250)
     size_bytes = sum(path.stat().st_size for path in offsets.glob("*.log"))
     assert size_bytes < 20_000  # three times as much was written
     for restart in (running.kill, running.stop):

@@ -39,9 +39,9 @@ from tests.clients.wire.transactions import (
     init_producer,
     send,
 )
-from tests.clients.wire.waiting import await_partitions
 from tests.simulation.simulated_host import Simulation
 from tests.transactions.simulated_broker import SimulatedBroker
+from tests.waiting import eventually
 from tests.wire import decode_response, encode_request
 
 if TYPE_CHECKING:
@@ -165,8 +165,8 @@ def asked(request: pytest.FixtureRequest) -> Iterator[Asked]:
         servers: str = request.getfixturevalue("apache_kafka").bootstrap_servers
         with MessageConnection(servers) as wire, Connection(servers) as connection:
             asked = make_topics(wire, TOPICS, PARTITIONS_PER_TOPIC)
-            await_partitions(lambda: is_led(connection, asked.other_topic, [0]))
-            await_partitions(lambda: all(is_led(connection, topic, asked.partitions) for topic in asked.topics))
+            eventually(lambda: is_led(connection, asked.other_topic, [0]))
+            eventually(lambda: all(is_led(connection, topic, asked.partitions) for topic in asked.topics))
             yield asked
         return
     simulation = Simulation(1)

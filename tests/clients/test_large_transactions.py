@@ -34,7 +34,7 @@ from tests.clients.wire.transactions import (
     init_producer,
     send,
 )
-from tests.clients.wire.waiting import await_partitions
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,7 +112,7 @@ def test_a_transaction_of_ten_thousand_partitions(wire: MessageConnection, topic
     """Committed, and the next one aborted. In `make test` it has a thousand partitions."""
     name = f"large-{uuid.uuid4().hex[:8]}"
     await_coordinator(wire, name)
-    await_partitions(lambda: ends(wire, topics, UNCOMMITTED) == everywhere(topics, 0, 0))
+    eventually(lambda: ends(wire, topics, UNCOMMITTED) == everywhere(topics, 0, 0))
     producer = init_producer(wire, name, timeout_ms=900_000)
     written = others = 0
     for state in ("CompleteCommit", "CompleteAbort"):

@@ -12,7 +12,7 @@ import pytest
 from odradek.admin.cluster import Cluster
 from tests.console.browsing import CHROMIUM, faults_of, open_browser, open_page, set_visible
 from tests.console.test_pages import consume_and_commit
-from tests.console.waiting import wait_for
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -169,7 +169,7 @@ def test_charts_move_and_the_keyboard_works(page: Page, topic: str) -> None:
     for chart in ("records", "bytes"):
         page.wait_for_selector(f"[data-chart={chart}] .u-over")
         page.wait_for_selector(f"[data-chart={chart}] output:not(:text-is('–'))")
-    wait_for(lambda: f"/topics/{topic}" in page.request.get(f"/topics?q={topic}").text())  # it has been sampled
+    eventually(lambda: f"/topics/{topic}" in page.request.get(f"/topics?q={topic}").text())  # it has been sampled
     page.keyboard.press("?")
     page.wait_for_selector("#help[open]")
     page.keyboard.press("Escape")

@@ -17,7 +17,7 @@ from tests.console.test_browser import browser, page
 from tests.console.test_browser import pytestmark as needs_chromium
 from tests.console.test_examples import reading, warning
 from tests.console.test_pipelines import published
-from tests.console.waiting import wait_for
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ def living(bootstrap_server: str) -> Iterator[Cluster]:
 
 def wait_for_rigs(page: Page) -> None:
     """Until the console has seen the topics: before, it has no page of the rigs."""
-    wait_for(lambda: page.goto("/") and page.locator('nav a[href="/examples"]').count())
+    eventually(lambda: page.goto("/") and page.locator('nav a[href="/examples"]').count())
 
 
 def test_the_rigs_move_and_a_pump_can_be_chosen(page: Page, living: Cluster) -> None:
@@ -92,12 +92,12 @@ def test_readings_are_not_doubled_by_a_new_connection(page: Page, living: Cluste
     def counted(name: str) -> int:
         return int(page.get_attribute("[data-example]", f"data-{name}") or 0)
 
-    wait_for(lambda: counted("points") >= 5)
+    eventually(lambda: counted("points") >= 5)
     points, turns = counted("points"), counted("turns")
     began_at = time.monotonic()
     set_visible(page, is_visible=False)
     set_visible(page, is_visible=True)
-    wait_for(lambda: counted("turns") >= turns + 3)
+    eventually(lambda: counted("turns") >= turns + 3)
     passed_s = time.monotonic() - began_at
     assert counted("points") <= points + passed_s + 2
 

@@ -21,7 +21,7 @@ from odradek.pipelines.operating.status import State
 from odradek.pipelines.operating.status_record import GraphNode
 from tests.console.conftest import Visitor, running_console
 from tests.console.test_pipelines import FAILED, known_with
-from tests.console.waiting import wait_for
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -156,7 +156,7 @@ def test_the_page_is_shown_while_the_topics_exist(odradek_broker: RunningBroker)
             producer.flush(30)
 
         produce()
-        wait_for(lambda: 'href="/examples"' in visitor.get("/").source)
+        eventually(lambda: 'href="/examples"' in visitor.get("/").source)
         assert cluster.create_topic("warnings", 1)
         producer.produce("warnings", warning(3, "<b>pressure</b> high", time.time()), b"3")
 
@@ -164,7 +164,7 @@ def test_the_page_is_shown_while_the_topics_exist(odradek_broker: RunningBroker)
             produce()
             return "&lt;b&gt;pressure" in visitor.get("/examples/rigs").source
 
-        wait_for(has_warning)
+        eventually(has_warning)
         page = visitor.get("/examples/rigs?entity=3").source
         assert '<label class="entity red"><input type="radio" name="entity" value="3" checked>' in page
         assert page.count('<label class="entity green">') == 4
@@ -184,7 +184,7 @@ def test_the_page_opens_with_what_is_known(odradek_broker: RunningBroker) -> Non
     producer.flush(30)
     with running_console(servers) as address:
         visitor = Visitor(address)
-        wait_for(lambda: visitor.get("/examples").status == 303)
+        eventually(lambda: visitor.get("/examples").status == 303)
         page = visitor.get("/examples/rigs").source
     assert page.count('<label class="entity magenta">') == 20
     assert "pressure high" in page

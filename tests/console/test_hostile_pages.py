@@ -13,7 +13,7 @@ from odradek.pipelines.operating.status import ExpectationStatus, State
 from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, GraphNode, PublishedPipeline, encode
 from tests.console.test_browser import browser, page, pytestmark
 from tests.console.test_pipelines import published
-from tests.console.waiting import wait_for
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,9 +77,9 @@ def test_a_status_with_hostile_texts_runs_nothing(
     producer.produce(TOPIC, value, key)
     assert producer.flush(30) == 0
     try:
-        wait_for(lambda: page.goto("/pipelines") and page.locator(f"a:has-text('{name}')").count())
+        eventually(lambda: page.goto("/pipelines") and page.locator(f"a:has-text('{name}')").count())
         check(page)
-        wait_for(lambda: page.goto("/") and page.locator(f"a:has-text('{name}')").count())
+        eventually(lambda: page.goto("/") and page.locator(f"a:has-text('{name}')").count())
         check(page)
         page.click(f"a:has-text('{name}')")
         page.wait_for_selector("svg.graph")

@@ -21,7 +21,7 @@ from tests.server.sasl_broker import ALICE
 from tests.waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +238,7 @@ def test_pipelines_that_may_not_be_read_are_explained(
 ) -> None:
     visitor: Visitor = request.getfixturevalue(user)
     reason = f"not allowed: needs {operation} on topic {STATUS_TOPIC}"
-    assert wait_for(lambda: reason in visitor.get("/pipelines").text)
+    eventually(lambda: reason in visitor.get("/pipelines").text)
     began_at = time.monotonic()
     for _ in range(40):  # the reason stays while the console tries again
         assert reason in visitor.get("/pipelines/table").text
@@ -248,22 +248,13 @@ def test_pipelines_that_may_not_be_read_are_explained(
 
 @pytest.mark.usefixtures("published")
 def test_rigs_that_may_not_be_read_are_explained(ann: Visitor) -> None:
-    assert wait_for(lambda: ann.get("/examples/rigs").status == 200)
+    eventually(lambda: ann.get("/examples/rigs").status == 200)
     connection = http.client.HTTPConnection(ann.host, ann.port, timeout=60)
     cookies = "; ".join(f"{name}={value}" for name, value in ann.cookies.items())
     connection.request("GET", "/events/examples/rigs", headers={"Cookie": cookies})
     response = connection.getresponse()
-    assert wait_for(lambda: b"not allowed: needs Read on topic" in response.readline())
+    eventually(lambda: b"not allowed: needs Read on topic" in response.readline())
     connection.close()
-
-
-def wait_for(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 30
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)  # a poll's pause
-    return True
 
 
 def test_a_group_of_others_is_not_allowed(ann: Visitor) -> None:

@@ -23,7 +23,7 @@ from odradek.pipelines.letters.letter import WITH_ORIGIN
 from odradek.pipelines.operating.status import ExpectationStatus, FlowStatus, PipelineStatus, State
 from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, GraphNode, PublishedPipeline, encode
 from tests.console.conftest import Visitor, running_console
-from tests.console.waiting import wait_for
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -232,7 +232,7 @@ def test_the_overview_begins_with_pipelines_that_fail(
     name = new_name()
     failed = published(name, time.time(), state=State.FAILED)
     publish(replace(failed, status=replace(failed.status, last_error="<i>cannot cast", restarts=3)))
-    wait_for(lambda: f">{name}</a>: failed, 3 restarts: <i>cannot cast" in visitor.get("/overview/panel").text)
+    eventually(lambda: f">{name}</a>: failed, 3 restarts: <i>cannot cast" in visitor.get("/overview/panel").text)
     panel = visitor.get("/overview/panel").source
     assert "<i>" not in panel
     assert panel.index(name) < panel.index("headline")
@@ -259,7 +259,7 @@ def test_pipelines_of_other_machines_are_listed_and_drawn(
 ) -> None:
     name = new_name()
     publish(published(name, time.time(), 5))
-    wait_for(lambda: name in visitor.get("/pipelines").text)
+    eventually(lambda: name in visitor.get("/pipelines").text)
     page = visitor.get("/pipelines").source
     assert "&lt;b&gt;waits&lt;/b&gt;" in page
     assert "<b>waits" not in page
@@ -271,7 +271,7 @@ def test_pipelines_of_other_machines_are_listed_and_drawn(
     assert "<i>" not in shown.source
     assert "<html" not in visitor.get(f"/pipeline/panel?key={name}@machine-7", HX_Request="true").source
     publish(published(name, time.time(), 9, State.FAILED))
-    wait_for(lambda: '<span class="tag bad">failed</span>' in visitor.get("/pipelines/table").source)
+    eventually(lambda: '<span class="tag bad">failed</span>' in visitor.get("/pipelines/table").source)
     assert visitor.get("/pipeline?key=none").status == 404
 
 

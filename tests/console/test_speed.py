@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from odradek.admin.cluster import Cluster
 from tests.console.conftest import Visitor
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,10 +85,7 @@ def test_pages_come_quickly_and_the_console_is_small(odradek_broker: RunningBrok
 
 
 def wait_for_topics(visitor: Visitor, topics: int = TOPICS) -> None:
-    deadline = time.monotonic() + 300
-    while f"of {topics:,}" not in visitor.get("/topics").text:
-        assert time.monotonic() < deadline
-        time.sleep(0.5)  # a poll's pause
+    eventually(lambda: f"of {topics:,}" in visitor.get("/topics").text, seconds=300, pause_s=0.5)
 
 
 @contextmanager

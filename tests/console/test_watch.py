@@ -38,7 +38,7 @@ from odradek.protocol.messages.list_partition_reassignments import (
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.console.conftest import Visitor, running_console
 from tests.console.fake_cluster import TOPIC, fake_cluster
-from tests.console.waiting import wait_for
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,9 +86,9 @@ def test_a_broker_that_hangs_delays_the_next_state_by_one_timeout() -> None:
     with fake_cluster() as cluster, watched(cluster) as watch:
         assert watch.snapshot().ends[TOPIC, 2] == 100
         cluster.brokers[2].goes_on.clear()
-        wait_for(lambda: (TOPIC, 2) not in watch.snapshot().ends)
+        eventually(lambda: (TOPIC, 2) not in watch.snapshot().ends)
         cluster.ends, changed_at = 200, time.monotonic()
-        wait_for(lambda: watch.snapshot().ends[TOPIC, 0] == 200)
+        eventually(lambda: watch.snapshot().ends[TOPIC, 0] == 200)
         # Two rounds at most: the one that runs, and the next.
         assert time.monotonic() - changed_at < 3 * LONG_TIMEOUT_S
 
@@ -103,7 +103,7 @@ def test_a_broker_that_hangs_is_asked_once_in_a_round() -> None:
             assert snapshot.silent == (3,)
             assert watch._last_round.took_s < 2 * LONG_TIMEOUT_S
             cluster.brokers[2].goes_on.set()
-            wait_for(lambda: watch.snapshot().silent == ())
+            eventually(lambda: watch.snapshot().silent == ())
 
 
 def test_pages_say_that_a_broker_does_not_answer_and_how_old_their_state_is() -> None:
@@ -112,11 +112,11 @@ def test_pages_say_that_a_broker_does_not_answer_and_how_old_their_state_is() ->
         assert "does not answer" not in visitor.get("/topics").text
         cluster.brokers[2].goes_on.clear()
         for path in ("/", "/topics", f"/topics/{TOPIC}", "/brokers"):
-            wait_for(partial(shows, visitor, path, "Broker 3 does not answer"))
+            eventually(partial(shows, visitor, path, "Broker 3 does not answer"))
         for broker in cluster.brokers:
             broker.close()
         for path in ("/", "/topics", "/brokers"):
-            wait_for(partial(shows, visitor, path, "no broker answers"))
+            eventually(partial(shows, visitor, path, "no broker answers"))
             assert re.search(r"Shown is the state of [\d.]+ m?s ago", visitor.get(path).text)
 
 
@@ -190,7 +190,7 @@ def test_rounds_of_lags_use_one_connection_to_each_broker(monkeypatch: pytest.Mo
 
     with_group(monkeypatch, read_offsets)
     with fake_cluster() as cluster, watched(cluster) as watch:
-        wait_for(lambda: len(rounds) >= 5)
+        eventually(lambda: len(rounds) >= 5)
         assert watch.group_lags.has("readers")
         # As above, and one more for each broker.
         assert [broker.accepted for broker in cluster.brokers] == [3, 2, 2]
@@ -221,7 +221,7 @@ def test_the_list_of_groups_has_lags_after_a_pause(monkeypatch: pytest.MonkeyPat
         (watch,) = watches
         for _ in range(2):
             assert '<td class="n">42</td>' in Visitor(address).get("/groups").text
-            wait_for(lambda: watch._is_paused and watch._lags_read_at_s is None)
+            eventually(lambda: watch._is_paused and watch._lags_read_at_s is None)
             watch.group_lags.forget("readers")  # as after a minute
 
 
@@ -254,7 +254,7 @@ def test_a_page_does_not_wait_long_for_lags(monkeypatch: pytest.MonkeyPatch) -> 
     with fake_cluster(1) as cluster, watched(cluster) as watch:
         assert not watch.wait_for_lags()
         goes_on.set()
-        wait_for(watch.wait_for_lags)
+        eventually(watch.wait_for_lags)
 
 
 def test_no_page_calls_brokers_running_while_the_cluster_does_not_answer() -> None:
@@ -265,7 +265,7 @@ def test_no_page_calls_brokers_running_while_the_cluster_does_not_answer() -> No
             for path in ("/", "/brokers"):
                 assert ">running</span>" in visitor.get(path).source
             opened.close()
-            wait_for(lambda: "The cluster does not answer" in visitor.get("/").text)
+            eventually(lambda: "The cluster does not answer" in visitor.get("/").text)
             for path in ("/", "/brokers"):
                 assert ">running</span>" not in visitor.get(path).source
 
@@ -274,10 +274,10 @@ def test_the_watch_of_a_user_makes_no_rounds_while_nobody_looks() -> None:
     with fake_cluster(1) as cluster, watched(cluster, unwatched_s=0.3) as watch:
         (broker,) = cluster.brokers
         first = watch.snapshot()
-        wait_for(lambda: watch._is_paused)
+        eventually(lambda: watch._is_paused)
         asked = len(broker.requests)
         with fake_cluster(1) as other, watched(other):
-            wait_for(lambda: other.brokers[0].requests.count(MetadataRequest.api_key) >= 5)
+            eventually(lambda: other.brokers[0].requests.count(MetadataRequest.api_key) >= 5)
         assert len(broker.requests) == asked
         assert watch._snapshot is None
         second = watch.snapshot()
@@ -310,8 +310,8 @@ def test_an_open_stream_of_samples_keeps_the_watch_from_pausing(monkeypatch: pyt
 def test_a_pause_is_a_gap_in_the_charts_and_leaves_no_old_rate() -> None:
     with fake_cluster(1) as cluster, watched(cluster, unwatched_s=0.3) as watch:
         first = watch.snapshot()
-        wait_for(lambda: watch.snapshot() and watch.samples.count)
-        wait_for(lambda: watch._is_paused)
+        eventually(lambda: watch.snapshot() and watch.samples.count)
+        eventually(lambda: watch._is_paused)
         *before, last = watch.samples.since(0)
         assert before[-1].values["records"] == 0.0
         assert set(columns([last], CHARTS)["records"]) == {None}
@@ -321,21 +321,21 @@ def test_a_pause_is_a_gap_in_the_charts_and_leaves_no_old_rate() -> None:
 
 def test_a_paused_watch_stops() -> None:
     with fake_cluster(1) as cluster, watched(cluster, unwatched_s=0.0) as watch:
-        wait_for(lambda: watch._is_paused)
+        eventually(lambda: watch._is_paused)
         watch.stop()
         assert not watch._threads[0].is_alive()
 
 
 def test_a_watch_that_all_browsers_share_goes_on_for_its_history() -> None:
     with fake_cluster(1) as cluster, watched(cluster):
-        wait_for(lambda: cluster.brokers[0].requests.count(MetadataRequest.api_key) >= 10)
+        eventually(lambda: cluster.brokers[0].requests.count(MetadataRequest.api_key) >= 10)
 
 
 def test_watches_that_pause_take_no_share_of_the_processor() -> None:
     share = PollingShare()
     with fake_cluster(1) as cluster, watched(cluster, share=share), watched(cluster, share=share, unwatched_s=0.3):
-        wait_for(lambda: share.watches == 2)
-        wait_for(lambda: share.watches == 1)
+        eventually(lambda: share.watches == 2)
+        eventually(lambda: share.watches == 1)
 
 
 def test_denied_requests_are_not_sent_again_within_a_minute() -> None:
@@ -355,11 +355,11 @@ def test_denied_requests_are_not_sent_again_within_a_minute() -> None:
 
 def test_a_clock_that_is_set_back_does_not_stop_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     with fake_cluster(1) as cluster, watched(cluster) as watch:
-        wait_for(lambda: watch.samples.count >= 2)
+        eventually(lambda: watch.samples.count >= 2)
         clock = SimpleNamespace(time=lambda: time.time() - 3600, monotonic=time.monotonic, thread_time=time.thread_time)
         monkeypatch.setattr(watching, "time", clock)
         before = watch.samples.count
-        wait_for(lambda: watch.samples.count >= before + 3)
+        eventually(lambda: watch.samples.count >= before + 3)
         assert all(value >= 0 for sample in watch.samples.since(before) for value in sample.values.values())
 
 
@@ -367,7 +367,7 @@ def test_figures_without_a_broker_that_did_not_answer_are_marked() -> None:
     with fake_cluster() as cluster, watched(cluster) as watch:
         assert watch.snapshot().topics[TOPIC].unread_partitions == 0
         cluster.brokers[2].goes_on.clear()
-        wait_for(lambda: watch.snapshot().topics[TOPIC].unread_partitions == 1)
+        eventually(lambda: watch.snapshot().topics[TOPIC].unread_partitions == 1)
 
 
 def test_settings_of_many_topics_are_asked_for_in_parts() -> None:

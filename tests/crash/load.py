@@ -8,6 +8,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
+from tests.waiting import eventually
+
 RECORDS_AT_ONCE = 100
 PAUSE_S = 0.01
 DELIVERY_S = 60.0
@@ -52,6 +54,11 @@ class Load:
     def count(self) -> int:
         """How many are acknowledged so far."""
         return sum(len(each) for each in tuple(self.acknowledged.values()))
+
+    def await_progress(self) -> None:
+        """A life in which nothing was acknowledged would prove nothing."""
+        before = self.count
+        eventually(lambda: self.count > before, lambda: f"a record is acknowledged: {self.problems}", pause_s=0.002)
 
     def _produce(self, name: str, producer: Producer) -> None:
         number = 0

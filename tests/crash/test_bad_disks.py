@@ -17,6 +17,7 @@ from confluent_kafka.cimpl import NewTopic
 from odradek.protocol.batch import HEADER_SIZE_BYTES, read_batch_header
 from odradek.testing import RunningBroker
 from tests.crash.load import read_everything
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,10 +101,7 @@ class Sender:
 
 def await_output(running: FaultyBroker, text: str) -> None:
     """Another thread reads what the broker prints."""
-    deadline = time.monotonic() + PATIENCE_S
-    while text not in running.output:
-        assert time.monotonic() < deadline, running.output
-        time.sleep(0.01)  # a poll's pause
+    eventually(lambda: text in running.output, lambda: running.output)
 
 
 @pytest.mark.parametrize("fault", ["fail-sync", "fail-write"])
@@ -164,10 +162,7 @@ def test_a_slow_sync_keeps_only_those_who_wait_for_it(running: FaultyBroker) -> 
 
 def await_appended(directory: Path, end_offset: int) -> None:
     """All records have been appended; they are not readable before they are durable."""
-    deadline = time.monotonic() + PATIENCE_S
-    while log_end_offset((directory / f"{0:020d}.log").read_bytes()) < end_offset:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)  # a poll's pause
+    eventually(lambda: log_end_offset((directory / f"{0:020d}.log").read_bytes()) >= end_offset)
 
 
 def log_end_offset(segment: bytes) -> int:

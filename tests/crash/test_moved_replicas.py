@@ -22,6 +22,7 @@ from odradek.testing import RunningBroker
 from tests.crash.load import Load, check, read_everything
 from tests.handlers.brokers import ApacheKafkaBroker
 from tests.replica.moved_replicas import move, set_rate
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,7 +52,7 @@ def test_moves_that_are_killed_lose_nothing(tmp_path: Path, record_property: Cal
         load = Load(running.bootstrap_servers, TOPIC, PARTITION_COUNT, producer_count=1)
         load.begin()
         for number in range(ROUNDS):
-            await_progress(load)
+            load.await_progress()
             begin_moves(running, paths[1 - number % 2], SLOW if number % 3 == 0 else FAST)
             time.sleep(chance.uniform(0, LONGEST_LIFE_S))  # a poll's pause: the random instant
             running.kill()
@@ -78,13 +79,6 @@ def begin_moves(running: RunningBroker, path: str, rate: str) -> None:
         assert move(broker, TOPIC, path, partition) is ErrorCode.NONE
 
 
-def await_progress(load: Load) -> None:
-    before, deadline = load.count, time.monotonic() + 60
-    while load.count == before:
-        assert time.monotonic() < deadline, f"nothing is acknowledged: {load.problems}"
-        time.sleep(0.002)  # a poll's pause
-
-
 def state_of(paths: Sequence[str], partition: int) -> str:
     """Of a partition, by the directories that a killed broker has left."""
     name = f"{TOPIC}-{partition}"
@@ -98,8 +92,8 @@ def state_of(paths: Sequence[str], partition: int) -> str:
 
 def await_moves(paths: Sequence[str]) -> None:
     """Until all replicas are in the second log directory, and no copy is in the first."""
-    deadline = time.monotonic() + 60
-    while any(Path(paths[0]).glob(f"{TOPIC}-*")) or any(Path(paths[1]).glob(f"{TOPIC}-*-future")):
-        assert time.monotonic() < deadline, [each.name for path in paths for each in Path(path).iterdir()]
-        time.sleep(0.01)  # a poll's pause
+    eventually(
+        lambda: not any(Path(paths[0]).glob(f"{TOPIC}-*")) and not any(Path(paths[1]).glob(f"{TOPIC}-*-future")),
+        lambda: [each.name for path in paths for each in Path(path).iterdir()],
+    )
     assert len(list(Path(paths[1]).glob(f"{TOPIC}-?"))) == PARTITION_COUNT

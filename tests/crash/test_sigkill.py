@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from odradek.testing import BrokerError, broker
 from tests.crash.load import Load, check, read_everything
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,15 +55,6 @@ def make_topic(running: RunningBroker, cleanup_policy: str = "delete") -> None:
     admin.create_topics([topic])[TOPIC].result(30)
 
 
-def await_progress(load: Load) -> None:
-    """A life in which nothing was acknowledged would prove nothing."""
-    before = load.count
-    deadline = time.monotonic() + 60
-    while load.count == before:
-        assert time.monotonic() < deadline, f"nothing is acknowledged any more: {load.problems}"
-        time.sleep(0.002)  # a poll's pause
-
-
 def test_nothing_acknowledged_is_lost_or_doubled(record_property: Callable[[str, object], None]) -> None:
     chance = random.Random(SEED)
     with broker(PROPERTIES) as running:
@@ -69,7 +62,7 @@ def test_nothing_acknowledged_is_lost_or_doubled(record_property: Callable[[str,
         load = Load(running.bootstrap_servers, TOPIC, PARTITION_COUNT)
         load.begin()
         for _ in range(ROUNDS):
-            await_progress(load)
+            load.await_progress()
             time.sleep(chance.uniform(0, LONGEST_LIFE_S))  # a poll's pause: the random instant
             running.kill()
             if chance.random() < 0.25:
@@ -89,7 +82,7 @@ def test_a_kill_in_the_middle_of_compaction_loses_nothing(record_property: Calla
         load = Load(running.bootstrap_servers, TOPIC, PARTITION_COUNT, is_keyed=True)
         load.begin()
         for _ in range(rounds):
-            await_progress(load)
+            load.await_progress()
             await_compaction(running)
             time.sleep(chance.uniform(0, LONGEST_COMPACTION_S))  # a poll's pause: the random instant
             running.kill()
@@ -110,10 +103,8 @@ def check_everything(running: RunningBroker, load: Load) -> None:
 
 def await_compaction(running: RunningBroker) -> None:
     """Wait until a segment is being rewritten."""
-    deadline = time.monotonic() + 60
-    while not any(Path(running.data_directory).glob(f"{TOPIC}-*/*.log.cleaned")):
-        assert time.monotonic() < deadline, "nothing is compacted"
-        time.sleep(0.001)  # a poll's pause
+    rewritten = partial(Path(running.data_directory).glob, f"{TOPIC}-*/*.log.cleaned")
+    eventually(lambda: any(rewritten()), "a compaction", pause_s=0.001)
 
 
 def kill_while_starting(running: RunningBroker, delay_s: float) -> None:
@@ -121,8 +112,7 @@ def kill_while_starting(running: RunningBroker, delay_s: float) -> None:
     starting = threading.Thread(target=_try_to_start, args=(running,))
     dead = running.process
     starting.start()
-    while running.process is dead:
-        time.sleep(0.001)  # a poll's pause
+    eventually(lambda: running.process is not dead, pause_s=0.001)
     time.sleep(delay_s)  # a poll's pause: the random instant
     assert running.process is not None
     running.process.kill()  # the process alone: all else of it belongs to the thread that starts it

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter, defaultdict
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from odradek.testing import RunningBroker
 from tests.exactly_once.streams_app import StreamsApp
 from tests.pipelines.committed import committed_records
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,11 +64,11 @@ def results_under_kills(
 
 
 def await_results(broker: RunningBroker, topic: str, count: int) -> list[Message]:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while len(found := committed_records(broker.bootstrap_servers, topic)) < count:
-        assert time.monotonic() < deadline, f"{len(found)} of {count} results"
-        time.sleep(0.05)  # a poll's pause
-    return found
+    def results() -> list[Message] | None:
+        found = committed_records(broker.bootstrap_servers, topic)
+        return found if len(found) >= count else None
+
+    return eventually(results, f"{count} results", seconds=PATIENCE_SECONDS) or []
 
 
 def pieces(records: list[tuple[str, str, str]]) -> list[list[tuple[str, str, str]]]:

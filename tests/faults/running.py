@@ -17,6 +17,7 @@ from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, F
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.faults.checks import Verdict, check_idempotent, check_replicas, check_transactional
 from tests.faults.loads import IdempotentLoad, TransactionalLoad
+from tests.waiting import eventually
 from tests.wire import WireClient
 
 if TYPE_CHECKING:
@@ -122,9 +123,7 @@ class Run:
     def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = WAIT_S) -> float:
         """How long it took."""
         began_s = time.monotonic()
-        while not condition():
-            assert time.monotonic() - began_s < timeout_s, f"not within {timeout_s:g} s: {what}"
-            time.sleep(0.02)  # a poll's pause
+        eventually(condition, what, seconds=timeout_s)
         return time.monotonic() - began_s
 
     def wait_for_in_sync(self) -> None:

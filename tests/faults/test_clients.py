@@ -25,9 +25,10 @@ from tests.clients.test_scenario import DRIVERS, MARKS
 from tests.groups.kinds import EACH_CLIENT, Kind
 from tests.groups.members.member_settings import MemberSettings
 from tests.groups.processed import Processed
-from tests.groups.running_member import RunningMember, wait_until
+from tests.groups.running_member import RunningMember
 from tests.groups.topics import Topics
 from tests.pipelines.committed import committed_records
+from tests.waiting import eventually
 from tests.wire import WireClient
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class View:
             found.append(-1 if partition is None else partition.leader_id)
             return found[-1] >= 0
 
-        wait_until(is_known, f"a leader of {topic}-{index}")
+        eventually(is_known, f"a leader of {topic}-{index}")
         return found[-1]
 
     def coordinator(self, key: str, *, of_transactions: bool) -> int:
@@ -107,7 +108,7 @@ class View:
             found.append(answer.node_id)
             return answer.error_code == 0
 
-        wait_until(is_known, f"the coordinator of {key}")
+        eventually(is_known, f"the coordinator of {key}")
         return found[-1]
 
     def is_in_sync(self) -> bool:
@@ -118,14 +119,13 @@ def kill_and_restart(
     cluster: RunningCluster,
     broker: int,
     until: Callable[[], bool],
-    what: str,
-    instead: Callable[[], object] = lambda: "",
+    instead: Callable[[], object] | str,
 ) -> None:
     """The broker stays away until the clients have made progress without it."""
     cluster.kill(broker)
-    wait_until(until, f"{what} without broker {broker}", PATIENCE_S, instead)
+    eventually(until, instead, seconds=PATIENCE_S)
     cluster.start(broker)
-    wait_until(View(cluster).is_in_sync, "all replicas are in sync", PATIENCE_S)
+    eventually(View(cluster).is_in_sync, "all replicas are in sync", seconds=PATIENCE_S)
 
 
 @pytest.fixture
@@ -166,16 +166,15 @@ def test_a_group_processes_everything_when_its_leader_and_its_coordinator_die(
         for each in ("c1", "c2")
     ]
     try:
-        wait_until(
+        eventually(
             lambda: [len(each.held) for each in members] == [2, 2],
-            "two partitions each",
-            instead=lambda: [(each, each.held, each.errors[-1000:]) for each in members],
+            lambda: [(each, each.held, each.errors[-1000:]) for each in members],
         )
         view = View(cluster)
         for of_coordinator in (False, True):
             topics.produce(50)
             topics.flush()
-            wait_until(lambda: topics.committed(name) == topics.ends, "all committed", PATIENCE_S)
+            eventually(lambda: topics.committed(name) == topics.ends, "all committed", seconds=PATIENCE_S)
             broker = view.coordinator(name, of_transactions=False) if of_coordinator else view.leader(name)
             topics.produce(50)  # on its way when the broker is killed
             kill_and_restart(cluster, broker, partial(goes_on, topics, name), "records are processed")
@@ -283,10 +282,10 @@ def test_each_record_is_copied_once_when_leaders_and_coordinators_die(
         of_transactions = partial(view.coordinator, f"copier-{source}", of_transactions=True)
         of_group = partial(view.coordinator, f"{GROUP_OF_COPIES}-{source}", of_transactions=False)
         for find in (partial(view.leader, target), of_transactions, of_group):
-            wait_until(partial(copying.has_copied, copying.copied + 1), "copies", PATIENCE_S)
+            eventually(partial(copying.has_copied, copying.copied + 1), "copies", seconds=PATIENCE_S)
             assert copying.is_alive(), (copying.problem, copying.failures)
             more = partial(copying.has_copied, copying.copied + CHUNK + 1)  # not only one that was about to end
-            kill_and_restart(cluster, find(), more, "copies", lambda: copying.failures[-5:])
+            kill_and_restart(cluster, find(), more, lambda: copying.failures[-5:])
         copying.is_finishing = True
         copying.join(PATIENCE_S)
     finally:

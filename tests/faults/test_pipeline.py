@@ -3,7 +3,6 @@ killed: each record is in each output once."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +13,7 @@ from tests.commands import run_odradek
 from tests.faults.report import progress
 from tests.pipelines.kills.scene import Scene
 from tests.pipelines.kills.test_kills import BATCHES, EXACTLY_ONCE, LIMIT, check_exactly_once
+from tests.waiting import eventually
 from tests.wire import WireClient
 
 if TYPE_CHECKING:
@@ -35,14 +35,9 @@ def leader(cluster: RunningCluster, topic: str) -> int:
 
 def coordinator(cluster: RunningCluster) -> int:
     """Of a transaction of the pipeline."""
-    deadline_s = time.monotonic() + WAIT_S
-    while time.monotonic() < deadline_s:
-        listed = run_odradek("transaction", "list", "--format", "json", "-b", cluster.bootstrap_servers)
-        assert listed.code == 0, listed.errors
-        if listed.rows:
-            return int(listed.rows[-1]["coordinator"])
-        time.sleep(0.1)  # a poll's pause
-    raise AssertionError("the pipeline has no transactions")
+    command = ("transaction", "list", "--format", "json", "-b", cluster.bootstrap_servers)
+    rows = eventually(lambda: run_odradek(*command).rows, "a transaction of the pipeline", seconds=WAIT_S)
+    return int(rows[-1]["coordinator"])
 
 
 @pytest.mark.parametrize("victim", ["leader", "coordinator"])

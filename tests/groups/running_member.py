@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tests.clients.go_build import go_program
 from tests.jvm.jars import java_command
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,7 +144,7 @@ class RunningMember:
 
     def leave(self) -> None:
         """Ask it to leave the group; it must end well."""
-        wait_until(lambda: self.reports.has_started or not self.is_alive, f"{self} started")
+        eventually(lambda: self.reports.has_started or not self.is_alive, f"{self} started")
         self.process.terminate()
         status = self._end()
         assert (status, self.reports.has_left) == (0, True), f"{self} ended with {status}: {self.errors}"
@@ -169,17 +170,3 @@ class RunningMember:
     def go_on(self) -> None:
         self.process.send_signal(signal.SIGCONT)
         self.is_stopped = False
-
-
-def wait_until(
-    condition: Callable[[], bool],
-    what: str,
-    patience_s: float = PATIENCE_S,
-    instead: Callable[[], object] = lambda: "",
-) -> float:
-    """Waits and gives the seconds that it took, or fails and tells what there is `instead`."""
-    start = time.monotonic()
-    while not condition():
-        assert time.monotonic() - start < patience_s, f"not within {patience_s:.0f} s: {what} {instead()}"
-        time.sleep(0.02)  # a poll's pause
-    return time.monotonic() - start

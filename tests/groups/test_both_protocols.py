@@ -9,7 +9,7 @@ import pytest
 from tests.groups.kinds import INCREMENTAL, Kind, parameters
 from tests.groups.members.member_settings import CLASSIC, CONSUMER
 from tests.groups.processed import Processed
-from tests.groups.running_member import wait_until
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.groups.conftest import Start
@@ -29,17 +29,17 @@ def test_a_running_group_is_upgraded_member_by_member_and_back(topics: Topics, s
     topics.make(topic=4)
     newer = NEWER.get(kind.library, NEWER["confluent"])
     old = start(kind.library, "c1", "topic", **kind.settings)
-    wait_until(lambda: len(old.held) == 4, "all partitions")
+    eventually(lambda: len(old.held) == 4, "all partitions")
     new = start(newer.library, "c2", "topic", **newer.settings)
-    wait_until(lambda: len(old.held) == len(new.held) == 2, "two partitions each, in two protocols")
+    eventually(lambda: len(old.held) == len(new.held) == 2, "two partitions each, in two protocols")
     topics.produce(100)
     topics.flush()
-    wait_until(lambda: topics.committed() == topics.ends, "all committed")
+    eventually(lambda: topics.committed() == topics.ends, "all committed")
     new.leave()
-    wait_until(lambda: len(old.held) == 4, "all partitions, classic again")
+    eventually(lambda: len(old.held) == 4, "all partitions, classic again")
     topics.produce(100)
     topics.flush()
-    wait_until(lambda: topics.committed() == topics.ends, "all committed")
+    eventually(lambda: topics.committed() == topics.ends, "all committed")
     old.leave()
     assert not Processed([old, new]).skipped(topics.ends)
 
@@ -50,7 +50,7 @@ def test_a_pattern_finds_the_topics_that_are_there_and_those_that_come(
 ) -> None:
     topics.make(orders=1, people=1)
     member = start("confluent", "c1", "^orders.*", protocol=protocol, assignor=assignor, client=OFTEN_FRESH)
-    wait_until(lambda: member.held == {("orders", 0)}, "the one that matches")
+    eventually(lambda: member.held == {("orders", 0)}, "the one that matches")
     topics.make(**{"orders-later": 2})
-    wait_until(lambda: member.held == {("orders", 0), ("orders-later", 0), ("orders-later", 1)}, "the new one too")
+    eventually(lambda: member.held == {("orders", 0), ("orders-later", 0), ("orders-later", 1)}, "the new one too")
     member.leave()

@@ -10,7 +10,7 @@ from tests.groups.committed_history import committed_history, regressions
 from tests.groups.kinds import EACH_CLIENT, EVERY_KIND, INCREMENTAL, WITH_RANGE, Kind, parameters
 from tests.groups.members.member_settings import CLASSIC
 from tests.groups.processed import Processed
-from tests.groups.running_member import wait_until
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.groups.conftest import Start
@@ -45,7 +45,7 @@ def share(members: list[RunningMember], *counts: int) -> bool:
 
 def all_processed(topics: Topics, *members: RunningMember) -> None:
     topics.flush()
-    wait_until(lambda: not Processed(members).skipped(topics.ends), "every record processed")
+    eventually(lambda: not Processed(members).skipped(topics.ends), "every record processed")
 
 
 @pytest.mark.parametrize("kind", parameters(CLASSIC_KINDS, ["confluent-classic-roundrobin"], EACH_ASSIGNOR))
@@ -53,9 +53,9 @@ def test_three_consumers_of_two_topics_share_as_the_assignor_says(topics: Topics
     topics.make(A=2, B=2)
     members = [start(kind.library, name, "A", "B", **kind.settings) for name in ("c1", "c2", "c3")]
     if kind.assignor in EXACT:
-        wait_until(lambda: [each.held for each in members] == EXACT[kind.assignor], f"{kind.assignor} over c1, c2, c3")
+        eventually(lambda: [each.held for each in members] == EXACT[kind.assignor], f"{kind.assignor} over c1, c2, c3")
     else:
-        wait_until(lambda: sorted(len(each.held) for each in members) == [1, 1, 2], "as even as can be")
+        eventually(lambda: sorted(len(each.held) for each in members) == [1, 1, 2], "as even as can be")
         assert set().union(*(each.held for each in members)) == set(topics.ends)
     for member in members:
         member.leave()
@@ -73,14 +73,14 @@ def test_who_stays_keeps_what_it_had(topics: Topics, start: Start, kind: Kind) -
     topics.make(A=2, B=2)
     leaver, *staying = (start(kind.library, name, "A", "B", **kind.settings) for name in ("c1", "c2", "c3"))
     members = [leaver, *staying]
-    wait_until(lambda: sorted(len(each.held) for each in members) == [1, 1, 2], "as even as can be")
-    wait_until(
+    eventually(lambda: sorted(len(each.held) for each in members) == [1, 1, 2], "as even as can be")
+    eventually(
         lambda: set().union(*(each.held for each in members)) == set(topics.ends), "every partition has an owner"
     )
-    wait_until(lambda: topics.group_state() == "STABLE", "a stable group")
+    eventually(lambda: topics.group_state() == "STABLE", "a stable group")
     before = [each.held for each in staying]
     leaver.leave()
-    wait_until(lambda: share(staying, 2, 2), "two partitions each")
+    eventually(lambda: share(staying, 2, 2), "two partitions each")
     assert all(had <= each.held for had, each in zip(before, staying, strict=True))
     for member in staying:
         member.leave()
@@ -91,14 +91,14 @@ def test_two_members_share_and_one_takes_over_where_the_other_was(topics: Topics
     topics.make(topic=4)
     first = start(kind.library, "c1", "topic", **kind.settings)
     topics.produce(200)
-    wait_until(lambda: share([first], 4), "all partitions")
+    eventually(lambda: share([first], 4), "all partitions")
     all_processed(topics, first)
     second = start(kind.library, "c2", "topic", **kind.settings)
-    wait_until(lambda: share([first, second], 2, 2), "two partitions each")
+    eventually(lambda: share([first, second], 2, 2), "two partitions each")
     topics.produce(200)
     all_processed(topics, first, second)
     first.leave()
-    wait_until(lambda: share([second], 4), "all partitions again")
+    eventually(lambda: share([second], 4), "all partitions again")
     topics.produce(200)
     all_processed(topics, first, second)
     second.leave()
@@ -112,14 +112,14 @@ def test_the_partitions_of_a_killed_member_go_to_the_other(topics: Topics, start
     topics.make(topic=2)
     survivor = start(kind.library, "c1", "topic", **kind.settings)
     doomed = start(kind.library, "c2", "topic", session_ms=SHORT_SESSION_MS, **kind.settings)
-    wait_until(lambda: share([survivor, doomed], 1, 1), "one partition each")
+    eventually(lambda: share([survivor, doomed], 1, 1), "one partition each")
     topics.produce(100)
     all_processed(topics, survivor, doomed)
     doomed.kill()
-    wait_until(lambda: share([survivor], 2), "both partitions")
+    eventually(lambda: share([survivor], 2), "both partitions")
     topics.produce(100)
     all_processed(topics, survivor, doomed)
-    wait_until(lambda: topics.committed() == topics.ends, "everything committed")
+    eventually(lambda: topics.committed() == topics.ends, "everything committed")
     survivor.leave()
 
 
@@ -131,20 +131,20 @@ def test_a_stopped_member_that_comes_back_cannot_commit_over_its_successor(
     topics.make(topic=1)
     settings = {"commit_pause_ms": COMMIT_PAUSE_MS, "session_ms": SHORT_SESSION_MS, **kind.settings}
     stopped = start(kind.library, "c1", "topic", **settings)
-    wait_until(lambda: share([stopped], 1), "the one partition")
+    eventually(lambda: share([stopped], 1), "the one partition")
     topics.produce(100)
     topics.flush()
-    wait_until(lambda: bool(stopped.reports.runs), "a batch processed and not committed")
+    eventually(lambda: bool(stopped.reports.runs), "a batch processed and not committed")
     stopped.stop()
     assert not stopped.reports.committed
     successor = start(kind.library, "c2", "topic", **kind.settings)
-    wait_until(lambda: successor.reports.committed == {("topic", 0): 100}, "the successor has committed")
+    eventually(lambda: successor.reports.committed == {("topic", 0): 100}, "the successor has committed")
     topics.produce(100)
     topics.flush()
-    wait_until(lambda: topics.committed() == {("topic", 0): 200}, "the successor is ahead")
+    eventually(lambda: topics.committed() == {("topic", 0): 200}, "the successor is ahead")
     stopped.go_on()
-    wait_until(lambda: bool(stopped.reports.refused), "the late commit refused")
-    wait_until(lambda: not successor.held or not stopped.held, "one owner")
+    eventually(lambda: bool(stopped.reports.refused), "the late commit refused")
+    eventually(lambda: not successor.held or not stopped.held, "one owner")
     assert not stopped.reports.committed
     successor.leave()
     stopped.leave()

@@ -9,10 +9,11 @@ import pytest
 
 from tests.groups.kinds import MIXED, MixedGroup
 from tests.groups.processed import Processed
-from tests.groups.running_member import RunningMember, wait_until
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.groups.conftest import Start
+    from tests.groups.running_member import RunningMember
     from tests.groups.topics import Topics
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.jvm, pytest.mark.go]
@@ -50,16 +51,16 @@ def test_every_record_is_processed_once_while_clients_come_and_go(
         members: list[RunningMember] = []
         for number, library in enumerate(mixed.libraries):
             members.append(start(library, f"c{number}", "topic", protocol=mixed.protocol, assignor=mixed.assignor))
-            wait_until(lambda: shared_evenly(members), f"{members} share")
+            eventually(lambda: shared_evenly(members), f"{members} share")
         staying = list(members)
         while len(staying) > 1:
             staying.pop(0).leave()
-            wait_until(lambda: shared_evenly(staying), f"{staying} share")
+            eventually(lambda: shared_evenly(staying), f"{staying} share")
     finally:
         enough.set()
         producing.join()
     topics.flush()
-    wait_until(lambda: not Processed(members).skipped(topics.ends), "every record processed")
+    eventually(lambda: not Processed(members).skipped(topics.ends), "every record processed")
     staying[0].leave()
     assert all(member.reports.runs for member in members)
     assert Processed(members).repeated(topics.ends) == 0

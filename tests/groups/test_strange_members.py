@@ -12,8 +12,8 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequestProtocol
 from tests.coordinator.groups.test_consumer_protocol import subscription
 from tests.groups.processed import Processed
-from tests.groups.running_member import wait_until
 from tests.groups.wire_group import WireGroup
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ def liar(running: RunningBroker) -> Iterator[WireGroup]:
 def everything_is_processed(topics: Topics) -> None:
     topics.produce(50)
     topics.flush()
-    wait_until(lambda: topics.committed() == topics.ends, "everything committed")
+    eventually(lambda: topics.committed() == topics.ends, "everything committed")
 
 
 @pytest.mark.parametrize(("protocol", "assignor"), CLASSIC_AND_CONSUMER)
@@ -49,10 +49,10 @@ def test_a_missing_topic_does_not_affect_others_and_is_read_when_it_exists(
     topics.make(topic=2)
     settings = {"protocol": protocol, "assignor": assignor, "client": OFTEN_FRESH}
     members = [start("confluent", name, "topic", "later", **settings) for name in ("c1", "c2")]
-    wait_until(lambda: sorted(len(each.held) for each in members) == [1, 1], "what there is is shared")
+    eventually(lambda: sorted(len(each.held) for each in members) == [1, 1], "what there is is shared")
     everything_is_processed(topics)
     topics.make(later=2)
-    wait_until(lambda: set().union(*(each.held for each in members)) == set(topics.ends), "the new topic is shared")
+    eventually(lambda: set().union(*(each.held for each in members)) == set(topics.ends), "the new topic is shared")
     everything_is_processed(topics)
     for member in members:
         member.leave()
@@ -67,7 +67,7 @@ def test_an_invalid_topic_name_does_not_affect_other_members(
     topics.make(topic=2)
     good = start("confluent", "c1", "topic", protocol=protocol, assignor=assignor)
     strange = start("confluent", "c2", "topic", "no such name!", protocol=protocol, assignor=assignor)
-    wait_until(lambda: strange.reports.has_started and len(good.held | strange.held) == 2, "both partitions held")
+    eventually(lambda: strange.reports.has_started and len(good.held | strange.held) == 2, "both partitions held")
     everything_is_processed(topics)
     strange.leave()
     good.leave()
@@ -78,7 +78,7 @@ def test_a_member_whose_subscription_is_garbage_has_no_effect_once_it_is_gone(
 ) -> None:
     topics.make(topic=2)
     good = start("confluent", "c1", "topic")
-    wait_until(lambda: len(good.held) == 2, "both partitions")
+    eventually(lambda: len(good.held) == 2, "both partitions")
     everything_is_processed(topics)
     garbage = [JoinGroupRequestProtocol(name="range", metadata=GARBAGE)]
     first = liar.join(protocols=garbage)
@@ -87,7 +87,7 @@ def test_a_member_whose_subscription_is_garbage_has_no_effect_once_it_is_gone(
     assert joined.error_code == ErrorCode.NONE
     liar.member_id = joined.member_id
     assert liar.leave() == ErrorCode.NONE
-    wait_until(lambda: len(good.held) == 2, "both partitions again")
+    eventually(lambda: len(good.held) == 2, "both partitions again")
     everything_is_processed(topics)
     good.leave()
 
@@ -98,14 +98,14 @@ def test_a_leader_that_assigns_garbage_has_no_effect_once_it_is_gone(
     topics.make(topic=2)
     liar.form()
     good = start("confluent", "c1", "topic")
-    wait_until(lambda: liar.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS, "the other joins")
+    eventually(lambda: liar.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS, "the other joins")
     joined = liar.join(member_id=liar.member_id)
     assert (joined.leader, len(joined.members)) == (liar.member_id, 2)
     liar.generation = joined.generation_id
     synced = liar.sync(assignments={each.member_id: GARBAGE for each in joined.members})
     assert (synced.error_code, synced.assignment) == (ErrorCode.NONE, GARBAGE)
     assert liar.leave() == ErrorCode.NONE
-    wait_until(lambda: len(good.held) == 2, "both partitions")
+    eventually(lambda: len(good.held) == 2, "both partitions")
     everything_is_processed(topics)
     good.leave()
 
@@ -117,7 +117,7 @@ def test_a_mixed_group_refuses_a_member_whose_subscription_it_cannot_decode(
     """It may become a classic group, of any protocol that its members have in common, when a member leaves."""
     topics.make(topic=2)
     newer = start("confluent", "c1", "topic", protocol="consumer", assignor="uniform")
-    wait_until(lambda: len(newer.held) == 2, "both partitions")
+    eventually(lambda: len(newer.held) == 2, "both partitions")
     lies = [
         JoinGroupRequestProtocol(name="range", metadata=first),
         JoinGroupRequestProtocol(name="roundrobin", metadata=b""),
@@ -126,9 +126,9 @@ def test_a_mixed_group_refuses_a_member_whose_subscription_it_cannot_decode(
     assert asked.error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert liar.join(member_id=asked.member_id, protocols=lies).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     good = start("confluent", "c2", "topic", assignor="roundrobin")
-    wait_until(lambda: [len(each.held) for each in (newer, good)] == [1, 1], "one partition each")
+    eventually(lambda: [len(each.held) for each in (newer, good)] == [1, 1], "one partition each")
     everything_is_processed(topics)
     newer.leave()
-    wait_until(lambda: len(good.held) == 2, "both partitions in a classic group")
+    eventually(lambda: len(good.held) == 2, "both partitions in a classic group")
     everything_is_processed(topics)
     good.leave()

@@ -17,7 +17,7 @@ from tests.groups.chaos import Chaos
 from tests.groups.committed_history import committed_history, regressions
 from tests.groups.kinds import MIXED, MixedGroup
 from tests.groups.processed import Processed
-from tests.groups.running_member import wait_until
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.groups.conftest import Start
@@ -89,7 +89,7 @@ def test_every_record_is_processed_and_no_offset_regresses(
     while producing.is_alive():
         chaos.unleash(rounds=1, interval_s=INTERVAL_S, stop_s=STOP_S)
     producing.join()
-    wait_until(lambda: topics.committed() == topics.ends, "everything committed", DRAIN_S)
+    eventually(lambda: topics.committed() == topics.ends, "everything committed", seconds=DRAIN_S)
     took_s = time.monotonic() - began
     for member in chaos.members:
         if member.is_alive:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from typing import Any
 
@@ -29,6 +28,7 @@ from odradek.protocol.messages.offset_fetch import (
 )
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from tests.coordinator.groups.test_consumer_protocol import subscription
+from tests.waiting import eventually
 from tests.wire import WireClient
 
 PATIENCE_S = 30
@@ -53,14 +53,11 @@ class WireGroup:
 
     def find_coordinator(self) -> None:
         request = FindCoordinatorRequest(coordinator_keys=[self.group_id])
-        deadline = time.monotonic() + PATIENCE_S
-        while self._client.call(request, FindCoordinatorResponse, 6).coordinators[0].error_code:
-            assert time.monotonic() < deadline, "no coordinator"
-            time.sleep(0.05)  # a poll's pause
+        call = self._client.call
+        eventually(lambda: not call(request, FindCoordinatorResponse, 6).coordinators[0].error_code, "a coordinator")
         unknown_member = HeartbeatRequest(group_id=self.group_id, member_id="unknown", generation_id=0)
-        while self._client.call(unknown_member, HeartbeatResponse, 4).error_code in NOT_YET:
-            assert time.monotonic() < deadline, "the coordinator does not become one"
-            time.sleep(0.05)  # a poll's pause: Apache Kafka speaks of a coordinator before it is one
+        # Apache Kafka names a coordinator before it is one.
+        eventually(lambda: call(unknown_member, HeartbeatResponse, 4).error_code not in NOT_YET, "its answers")
 
     def form(self) -> None:
         """One member, stable."""

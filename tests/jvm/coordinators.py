@@ -2,16 +2,13 @@
 speaks of a coordinator before it is one. Clients ask again; tests that compare single answers must not meet it then.
 """
 
-import time
-from collections.abc import Callable
-
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from tests.waiting import eventually
 from tests.wire import WireClient
 
-PATIENCE_SECONDS = 60.0
 GROUP, TRANSACTION = 0, 1  # the kinds of coordinators
 UNKNOWN = "unknown"
 
@@ -32,15 +29,8 @@ def await_coordinators(bootstrap_servers: str) -> None:
             request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1000)
             return client.call(request, InitProducerIdResponse, 4).error_code == ErrorCode.NONE
 
-        _await(lambda: is_found(GROUP), "a coordinator of groups")
-        _await(answers_members, "answers of the coordinator of groups")
-        _await(lambda: is_found(TRANSACTION), "a coordinator of transactions")
-        _await(lambda: gives_producer_ids(UNKNOWN), "answers of the coordinator of transactions")
-        _await(lambda: gives_producer_ids(None), "ids for producers without transactions")
-
-
-def _await(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"there is not: {what}"
-        time.sleep(0.05)  # a poll's pause
+        eventually(lambda: is_found(GROUP), "a coordinator of groups")
+        eventually(answers_members, "answers of the coordinator of groups")
+        eventually(lambda: is_found(TRANSACTION), "a coordinator of transactions")
+        eventually(lambda: gives_producer_ids(UNKNOWN), "answers of the coordinator of transactions")
+        eventually(lambda: gives_producer_ids(None), "ids for producers without transactions")

@@ -16,7 +16,7 @@ import yaml
 
 from odradek.cli.metrics import asset
 from odradek.local.ports import find_stable_port
-from tests.console.waiting import wait_for
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,7 +87,7 @@ def running_prometheus(directory: Path, metrics_urls: Sequence[str]) -> Iterator
     with (directory / "prometheus.log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
         try:
             server = Prometheus(f"http://127.0.0.1:{port}")
-            wait_for(server.is_ready)
+            eventually(server.is_ready)
             yield server
         finally:
             process.terminate()

@@ -17,10 +17,10 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.cli.metrics import asset, build_dashboard
-from tests.console.waiting import wait_for
 from tests.metrics.alert_cases import CASES, RULES, promtool_file
 from tests.metrics.exposed import page
 from tests.metrics.real_prometheus import RULE_FILE, needs_prometheus, promtool, running_prometheus
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,7 +143,7 @@ def test_a_killed_broker_is_an_alert(odradek_cluster: RunningCluster, tmp_path: 
         wait_for_panels(server, EMPTY_ON_A_HEALTHY_BROKER - {"ZooKeeper session"})
         assert server.ask("alerts")["alerts"] == []
         odradek_cluster.kill(3)
-        wait_for(lambda: {"OdradekBrokerDown", "OdradekUnderReplicated"} <= alerts(server))
+        eventually(lambda: {"OdradekBrokerDown", "OdradekUnderReplicated"} <= alerts(server))
         assert not alerts(server) & {"OdradekNoController", "OdradekUnderMinIsr"}
 
 

@@ -30,6 +30,7 @@ from odradek.protocol.records import Record, build_batch
 from tests.admin.serving import Log, serving
 from tests.protocol.malformed_batches import batch as malformed_batch
 from tests.protocol.malformed_batches import hostile_batches, malformed_batches
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -208,8 +209,7 @@ def test_readings_on_many_threads_end_soon_after_they_are_stopped() -> None:
         threads = [threading.Thread(target=poll_until_stopped, args=(cluster,)) for _ in range(4)]
         for each in threads:
             each.start()
-        while responses.fetches < len(threads):
-            time.sleep(0.01)  # a poll's pause
+        eventually(lambda: responses.fetches >= len(threads))
         stopped_at = time.monotonic()
         cluster.is_stopped = lambda: True
         for each in threads:

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
@@ -19,9 +18,10 @@ from confluent_kafka import Producer
 from odradek.testing import zookeeper
 from tests.commands import run_odradek
 from tests.jvm.tools import ToolSession
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.commands import Ran
@@ -85,13 +85,6 @@ class Brokers:
         event = self.next_event("broker is ready")
         assert event["node_id"] == node_id
         self.pids[node_id] = event["pid"]
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)  # a poll's pause
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +202,7 @@ def check_death_and_return(brokers: Brokers, node_id: int, topic: str) -> None:
     brokers.process.send_signal(signal.SIGSTOP)
     try:
         brokers.kill(node_id)
-        wait_until(is_noticed)
+        eventually(is_noticed)
     finally:
         brokers.process.send_signal(signal.SIGCONT)
     assert not status["healthy"]
@@ -288,7 +281,7 @@ def test_kafkas_tools_agree(brokers: Brokers, jvm: None) -> None:
         moved = tools.run("kafka-reassign-partitions", *server, "--reassignment-json-file", file, "--execute",
                           "--throttle", "100000000").checked()  # fmt: skip
         assert "Successfully started partition reassignments for tools-0,tools-1" in moved
-        wait_until(lambda: brokers.run("partition", "reassign", "tools", "--verify", "--file", file).code == 0)
+        eventually(lambda: brokers.run("partition", "reassign", "tools", "--verify", "--file", file).code == 0)
         verified = tools.run(
             "kafka-reassign-partitions", *server, "--reassignment-json-file", file, "--verify"
         ).checked()

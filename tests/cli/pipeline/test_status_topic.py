@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, TopicPartition
@@ -15,6 +14,7 @@ from odradek.pipelines.operating import status_record
 from odradek.pipelines.operating.status import PipelineStatus, State
 from odradek.pipelines.operating.status_record import PublishedPipeline, parse
 from tests.commands import run_odradek
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,7 @@ def test_a_topic_that_exists_is_not_created(
     monkeypatch.setattr(Cluster, "create_topic", refuse)
     topic = StatusTopic(cluster, PublishedPipeline("host", STATUS), print)
     topic.offer(STATUS)
-    wait_for(lambda: "running" in published_states(bootstrap_server, name))
+    eventually(lambda: "running" in published_states(bootstrap_server, name))
     topic.close(has_failed=False)
     assert topic.trouble == ""
     assert published_states(bootstrap_server, name)[-1] == "stopped"
@@ -75,20 +75,13 @@ def test_a_refused_status_is_reported_once(
     topic = StatusTopic(cluster, PublishedPipeline("host", STATUS), lines.append)
     for _ in range(5):
         topic.offer(STATUS)
-        wait_for(lambda: topic.trouble)
+        eventually(lambda: topic.trouble)
     topic.offer(STATUS)
     (line,) = lines
     assert line.startswith(f"the status is not published to topic {name}: ")
     assert "too large" in line
     altered = run_odradek("topic", "alter", name, "--config", "max.message.bytes=100000", "-b", bootstrap_server)
     assert altered.code == 0
-    wait_for(lambda: not topic.trouble)
+    eventually(lambda: not topic.trouble)
     topic.close(has_failed=False)
     assert lines == [line]
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)  # a poll's pause

@@ -32,6 +32,7 @@ from odradek.protocol.messages.txn_offset_commit import (
 )
 from tests.clients.error_names import error_name
 from tests.clients.wire.batches import Batch
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.clients.wire.messages import MessageConnection
@@ -54,14 +55,12 @@ NOBODY = Identity("NONE")
 
 def await_coordinator(connection: MessageConnection, key: str, key_type: int = TRANSACTION) -> None:
     """Wait until the broker coordinates the id: Kafka creates the topic after its first answer."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        request = FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
-        answer = connection.ask(request, FindCoordinatorResponse, 4)
-        if error_name(answer.coordinators[0].error_code) == "NONE":
-            return
-        time.sleep(0.05)  # a poll's pause
-    raise AssertionError(f"no coordinator for {key}")
+    request = FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
+    eventually(
+        lambda: not connection.ask(request, FindCoordinatorResponse, 4).coordinators[0].error_code,
+        f"a coordinator for {key}",
+        seconds=PATIENCE_SECONDS,
+    )
 
 
 def init_producer(

@@ -16,9 +16,10 @@ from odradek.examples.simulator.loading import load_simulation
 from odradek.examples.simulator.population import Population
 from odradek.examples.simulator.producer import RecordProducer, producer_settings, sending
 from odradek.testing import RunningBroker
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from confluent_kafka import Message
 
@@ -54,13 +55,6 @@ def read_back(broker: RunningBroker, number: int) -> list[Message]:
     return found
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)  # a poll's pause
-
-
 def test_the_rate_is_kept_and_all_arrive(running: RunningBroker) -> None:
     rigs = rigs_on(running, population(malformed=0.5, count=20), 500)
     rigs.run(threading.Event(), seconds=2)
@@ -88,11 +82,11 @@ def test_a_broker_that_goes_away_and_returns_gets_every_record_once(running: Run
     thread = threading.Thread(target=rigs.run, args=(is_stopped,), daemon=True)
     thread.start()
     try:
-        wait_until(lambda: rigs.counts.acknowledged > 50)
+        eventually(lambda: rigs.counts.acknowledged > 50)
         running.stop()
-        wait_until(lambda: rigs.is_broker_unreachable)
+        eventually(lambda: rigs.is_broker_unreachable)
         running.start()
-        wait_until(lambda: not rigs.is_broker_unreachable)
+        eventually(lambda: not rigs.is_broker_unreachable)
     finally:
         is_stopped.set()
         thread.join(30)
@@ -109,8 +103,8 @@ def test_a_full_queue_holds_the_fleet_back_and_a_stop_is_still_heard(running: Ru
     is_stopped = threading.Event()
     thread = threading.Thread(target=rigs.run, args=(is_stopped,), daemon=True)
     thread.start()
-    wait_until(lambda: rigs.counts.sent == 100)
-    wait_until(lambda: rigs.is_broker_unreachable)
+    eventually(lambda: rigs.counts.sent == 100)
+    eventually(lambda: rigs.is_broker_unreachable)
     assert rigs.counts.sent == 100
     is_stopped.set()
     thread.join(20)
