@@ -14,7 +14,7 @@ import pytest
 
 from odradek.testing import RunningZooKeeper
 from tests.forks.brokers import start_brokers_as_forks
-from tests.jvm import jars
+from tests.jvm import build_cache, jars
 from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
 from tests.rewritten_modules import leave_package_as_it_is, rewrite_modules
 from tests.slow_files import ProcessorTimes, write_report
@@ -61,6 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
+    build_cache.announcing = config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled
     leave_package_as_it_is(config)
     start_brokers_as_forks()
     if not hasattr(config, "workerinput"):

@@ -7,8 +7,18 @@ import fcntl
 import hashlib
 import os
 import shutil
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+
+# Replaced by conftest: pytest captures the output of fixtures.
+announcing: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+
+
+def announce(line: str) -> None:
+    with announcing():
+        print(f"\n{line}", file=sys.stderr, flush=True)
 
 
 def cache_directory() -> Path:
@@ -41,6 +51,9 @@ def build_once(directory: Path, sources: Iterable[Path], build: Callable[[Path],
         if not (mark.exists() and mark.read_text() == digest):
             shutil.rmtree(directory, ignore_errors=True)
             directory.mkdir(parents=True)
+            announce(f"preparing {directory}, once for this machine")
+            began_s = time.monotonic()
             build(directory)
+            announce(f"prepared {directory} in {time.monotonic() - began_s:.0f} s")
             mark.write_text(digest)
     return directory

@@ -1,15 +1,18 @@
 """A build runs once, again when its sources change or it failed, and is never used half done."""
 
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from tests.jvm import build_cache
 from tests.jvm.build_cache import build_once
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(build_cache, "announcing", nullcontext)
     file = tmp_path / "source"
     file.write_text("one")
     return file
@@ -23,6 +26,17 @@ def test_concurrent_callers_get_one_build(tmp_path: Path, source: Path) -> None:
     for thread in threads:
         thread.join()
     assert built == [tmp_path / "built"]
+
+
+def test_a_build_says_what_it_prepares_and_how_long_it_took(
+    tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        build_once(tmp_path / "built", [source], lambda _directory: None)
+    assert capsys.readouterr().err.split("\n\n") == [
+        f"\npreparing {tmp_path}/built, once for this machine",
+        f"prepared {tmp_path}/built in 0 s\n",
+    ]
 
 
 def test_changed_source_is_built_again(tmp_path: Path, source: Path) -> None:
