@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 
@@ -37,6 +37,11 @@ def decode_response(response: type[AnyResponse], frame: bytes, version: int) -> 
     return response.decode(memoryview(frame), 5 if has_tags else 4, version)
 
 
+def connect(bootstrap_servers: str) -> WireClient:
+    host, _, port = bootstrap_servers.partition(",")[0].rpartition(":")
+    return WireClient(int(port), host)
+
+
 class WireClient:
     """One blocking connection."""
 
@@ -45,7 +50,7 @@ class WireClient:
         self.socket = socket.create_connection((host, port), timeout=TIMEOUT_S, source_address=source)
         self._correlation_id = 0
 
-    def __enter__(self) -> WireClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -23,7 +23,6 @@ from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopics
 from tests.clients.conftest import APACHE_KAFKA, BROKERS
 from tests.clients.error_names import error_name
 from tests.clients.wire.connection import Connection
-from tests.clients.wire.messages import MessageConnection
 from tests.clients.wire.requests import list_offset
 from tests.clients.wire.transactions import (
     GROUP,
@@ -42,7 +41,7 @@ from tests.clients.wire.transactions import (
 from tests.simulation.simulated_host import Simulation
 from tests.transactions.simulated_broker import SimulatedBroker
 from tests.waiting import eventually
-from tests.wire import decode_response, encode_request
+from tests.wire import WireClient, connect, decode_response, encode_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -57,7 +56,7 @@ PRODUCER_WAITS = {"older": FENCED, "current": CONCURRENT, "newer": FENCED, "stra
 
 
 class Transaction(NamedTuple):
-    wire: MessageConnection
+    wire: WireClient
     name: str
     topic: str  # which does not take part
 
@@ -77,7 +76,7 @@ class Transaction(NamedTuple):
             topics=[AddPartitionsToTxnTopic(name=self.topic, partitions=[0])],
         )
         request = AddPartitionsToTxnRequest(transactions=[transaction])
-        answer = self.wire.ask(request, AddPartitionsToTxnResponse, 5).results_by_transaction[0]
+        answer = self.wire.call(request, AddPartitionsToTxnResponse, 5).results_by_transaction[0]
         return error_name(answer.topic_results[0].results_by_partition[0].partition_error_code)
 
     def add_offsets(self, producer: Identity) -> str:
@@ -110,7 +109,7 @@ QUESTIONS: list[tuple[str, Callable[[Transaction, Identity], str], dict[str, str
 ]
 
 
-class SimulatedConnection(MessageConnection):
+class SimulatedConnection(WireClient):
     """To a broker whose markers wait until they are released."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -134,7 +133,8 @@ class SimulatedConnection(MessageConnection):
     def release(self) -> None:
         self._released.set()
 
-    def ask(self, request: Request, response: Any, version: int) -> Any:
+    def call(self, request: Request, response: Any, version: int | None = None) -> Any:
+        assert version is not None
         data = self._loop.run_until_complete(self._broker.handle(encode_request(request, version)[4:]))
         assert data is not None
         return decode_response(response, data[4:], version)
@@ -144,17 +144,17 @@ class SimulatedConnection(MessageConnection):
 
 
 class Asked(NamedTuple):
-    wire: MessageConnection
+    wire: WireClient
     topics: list[str]  # whose partitions take part
     partitions: list[int]
     other_topic: str
 
 
-def make_topics(wire: MessageConnection, count: int, partitions: int) -> Asked:
+def make_topics(wire: WireClient, count: int, partitions: int) -> Asked:
     *names, other = [f"ending-{uuid.uuid4().hex[:8]}" for _ in range(count + 1)]
     topics = [CreatableTopic(name=name, num_partitions=partitions, replication_factor=1) for name in names]
     topics.append(CreatableTopic(name=other, num_partitions=1, replication_factor=1))
-    answer = wire.ask(CreateTopicsRequest(topics=topics, timeout_ms=60_000), CreateTopicsResponse, 5)
+    answer = wire.call(CreateTopicsRequest(topics=topics, timeout_ms=60_000), CreateTopicsResponse, 5)
     assert {error_name(each.error_code) for each in answer.topics} == {"NONE"}
     return Asked(wire, names, list(range(partitions)), other)
 
@@ -163,7 +163,7 @@ def make_topics(wire: MessageConnection, count: int, partitions: int) -> Asked:
 def asked(request: pytest.FixtureRequest) -> Iterator[Asked]:
     if request.param == APACHE_KAFKA:
         servers: str = request.getfixturevalue("apache_kafka").bootstrap_servers
-        with MessageConnection(servers) as wire, Connection(servers) as connection:
+        with connect(servers) as wire, Connection(servers) as connection:
             asked = make_topics(wire, TOPICS, PARTITIONS_PER_TOPIC)
             eventually(lambda: is_led(connection, asked.other_topic, [0]))
             eventually(lambda: all(is_led(connection, topic, asked.partitions) for topic in asked.topics))

@@ -21,7 +21,6 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from tests.clients.error_names import error_name
-from tests.clients.wire.messages import MessageConnection
 from tests.clients.wire.transactions import (
     GROUP,
     Identity,
@@ -35,6 +34,7 @@ from tests.clients.wire.transactions import (
     send,
 )
 from tests.waiting import eventually
+from tests.wire import WireClient, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,25 +49,25 @@ WRITTEN = (0, 7, PARTITIONS_PER_TOPIC - 1)  # of each topic
 
 
 @pytest.fixture
-def wire(target: Target) -> Iterator[MessageConnection]:
-    with MessageConnection(target.bootstrap_servers) as connection:
+def wire(target: Target) -> Iterator[WireClient]:
+    with connect(target.bootstrap_servers) as connection:
         yield connection
 
 
 @pytest.fixture(params=[1_000, pytest.param(10_000, marks=pytest.mark.soak)])
-def topics(wire: MessageConnection, request: pytest.FixtureRequest) -> Iterator[list[str]]:
+def topics(wire: WireClient, request: pytest.FixtureRequest) -> Iterator[list[str]]:
     """With this number of partitions together."""
     run = uuid.uuid4().hex[:8]
     names = [f"large-{run}-{number}" for number in range(request.param // PARTITIONS_PER_TOPIC)]
     for name in names:
         topic = CreatableTopic(name=name, num_partitions=PARTITIONS_PER_TOPIC, replication_factor=1)
-        answer = wire.ask(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), CreateTopicsResponse, 5)
+        answer = wire.call(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), CreateTopicsResponse, 5)
         assert error_name(answer.topics[0].error_code) == "NONE"
     yield names
-    wire.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=60_000), DeleteTopicsResponse, 5)
+    wire.call(DeleteTopicsRequest(topic_names=names, timeout_ms=60_000), DeleteTopicsResponse, 5)
 
 
-def ends(wire: MessageConnection, topics: list[str], isolation_level: int) -> dict[str, list[tuple[str, int]]]:
+def ends(wire: WireClient, topics: list[str], isolation_level: int) -> dict[str, list[tuple[str, int]]]:
     """The error and the end of each partition, as a consumer sees it."""
     partitions = [ListOffsetsPartition(partition_index=each, timestamp=LATEST) for each in range(PARTITIONS_PER_TOPIC)]
     request = ListOffsetsRequest(
@@ -75,7 +75,7 @@ def ends(wire: MessageConnection, topics: list[str], isolation_level: int) -> di
         isolation_level=isolation_level,
         topics=[ListOffsetsTopic(name=name, partitions=partitions) for name in topics],
     )
-    answer = wire.ask(request, ListOffsetsResponse, 7)
+    answer = wire.call(request, ListOffsetsResponse, 7)
     return {
         topic.name: [
             (error_name(each.error_code), each.offset)
@@ -85,7 +85,7 @@ def ends(wire: MessageConnection, topics: list[str], isolation_level: int) -> di
     }
 
 
-def add_all(wire: MessageConnection, name: str, producer: Identity, topics: list[str]) -> set[str]:
+def add_all(wire: WireClient, name: str, producer: Identity, topics: list[str]) -> set[str]:
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=name,
         v3_and_below_producer_id=producer.producer_id,
@@ -94,7 +94,7 @@ def add_all(wire: MessageConnection, name: str, producer: Identity, topics: list
             AddPartitionsToTxnTopic(name=topic, partitions=list(range(PARTITIONS_PER_TOPIC))) for topic in topics
         ],
     )
-    answer = wire.ask(request, AddPartitionsToTxnResponse, 3)
+    answer = wire.call(request, AddPartitionsToTxnResponse, 3)
     return {
         error_name(each.partition_error_code)
         for topic in answer.results_by_topic_v3_and_below
@@ -108,7 +108,7 @@ def everywhere(topics: list[str], written: int, others: int) -> dict[str, list[t
 
 
 @pytest.mark.timeout(900)
-def test_a_transaction_of_ten_thousand_partitions(wire: MessageConnection, topics: list[str]) -> None:
+def test_a_transaction_of_ten_thousand_partitions(wire: WireClient, topics: list[str]) -> None:
     """Committed, and the next one aborted. In `make test` it has a thousand partitions."""
     name = f"large-{uuid.uuid4().hex[:8]}"
     await_coordinator(wire, name)
@@ -131,7 +131,7 @@ def test_a_transaction_of_ten_thousand_partitions(wire: MessageConnection, topic
         assert ends(wire, topics, COMMITTED) == everywhere(topics, written, others)
 
 
-def test_an_id_of_32000_bytes(wire: MessageConnection, topic: str) -> None:
+def test_an_id_of_32000_bytes(wire: WireClient, topic: str) -> None:
     name = uuid.uuid4().hex.ljust(LARGEST_ID_BYTES, "x")
     group = f"g-{name[:32]}"
     await_coordinator(wire, name)

@@ -29,7 +29,7 @@ from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.testing import broker
-from tests.wire import WireClient, decode_response, encode_request
+from tests.wire import connect, decode_response, encode_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,11 +48,6 @@ pytestmark = [pytest.mark.oracle, pytest.mark.jvm, pytest.mark.timeout(600)]
 def both(apache_kafka: KafkaAddress) -> Iterator[dict[str, str]]:
     with broker() as running:
         yield {"Odradek": running.bootstrap_servers, "Apache Kafka": apache_kafka.bootstrap_servers}
-
-
-def connect(address: str) -> WireClient:
-    host, _, port = address.split(",", maxsplit=1)[0].rpartition(":")
-    return WireClient(int(port), host)
 
 
 @contextlib.contextmanager

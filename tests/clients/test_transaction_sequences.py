@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.clients.conftest import APACHE_KAFKA
 from tests.clients.transaction_sequences import SEQUENCES, Performance, Recorded, Step, read_recorded, write_recorded
-from tests.clients.wire.messages import MessageConnection
 from tests.clients.wire.transactions import GROUP, await_coordinator
+from tests.wire import WireClient, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,12 +26,12 @@ COUNT = 225
 
 
 @pytest.fixture
-def wire(target: Target) -> Iterator[MessageConnection]:
-    with MessageConnection(target.bootstrap_servers) as connection:
+def wire(target: Target) -> Iterator[WireClient]:
+    with connect(target.bootstrap_servers) as connection:
         yield connection
 
 
-def perform(wire: MessageConnection, topic: str, steps: list[Step]) -> list[Answer]:
+def perform(wire: WireClient, topic: str, steps: list[Step]) -> list[Answer]:
     name = f"s{uuid.uuid4().hex[:10]}"
     await_coordinator(wire, name)
     await_coordinator(wire, name, GROUP)
@@ -40,7 +40,7 @@ def perform(wire: MessageConnection, topic: str, steps: list[Step]) -> list[Answ
 
 @pytest.mark.timeout(600)
 def test_drawn_sequences_are_answered_as_by_apache_kafka(
-    wire: MessageConnection, topic: str, target: Target, is_recording: bool
+    wire: WireClient, topic: str, target: Target, is_recording: bool
 ) -> None:
     if is_recording and target.name == APACHE_KAFKA:
         record(wire, topic)
@@ -53,7 +53,7 @@ def test_drawn_sequences_are_answered_as_by_apache_kafka(
     assert not different
 
 
-def record(wire: MessageConnection, topic: str) -> None:
+def record(wire: WireClient, topic: str) -> None:
     recorded: list[Recorded] = []
 
     @settings(

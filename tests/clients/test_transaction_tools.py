@@ -12,9 +12,9 @@ import confluent_kafka
 import pytest
 
 from tests.clients.wire.hanging import leave_hanging
-from tests.clients.wire.messages import MessageConnection
 from tests.commands import run_odradek
 from tests.jvm.tools import ToolSession
+from tests.wire import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -109,7 +109,7 @@ def test_both_list_and_describe_the_same(
 def test_both_find_and_abort_hanging_transactions(
     kafka_transactions: Callable[..., Rows], odradek: Callable[..., Ran], target: Target, topic: str, prefix: str
 ) -> None:
-    with MessageConnection(target.bootstrap_servers) as wire:
+    with connect(target.bootstrap_servers) as wire:
         producers = [leave_hanging(wire, f"{prefix}-{partition}", topic, partition) for partition in (0, 1)]
     ongoing = transactional_producer(target, f"{prefix}-known")  # as old, but its coordinator knows it
     ongoing.begin_transaction()

@@ -17,7 +17,6 @@ from odradek.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from tests.clients.error_names import error_name
-from tests.clients.wire.messages import MessageConnection
 from tests.clients.wire.transactions import (
     GROUP,
     Identity,
@@ -31,6 +30,7 @@ from tests.clients.wire.transactions import (
     init_producer,
     send,
 )
+from tests.wire import WireClient, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,13 +43,13 @@ BEFORE_VERSION_2 = 11  # of Produce: partitions are added by AddPartitionsToTxn
 
 
 @pytest.fixture
-def wire(target: Target) -> Iterator[MessageConnection]:
-    with MessageConnection(target.bootstrap_servers) as connection:
+def wire(target: Target) -> Iterator[WireClient]:
+    with connect(target.bootstrap_servers) as connection:
         yield connection
 
 
 @pytest.fixture
-def name(wire: MessageConnection) -> str:
+def name(wire: WireClient) -> str:
     """A transactional id that the broker coordinates."""
     transactional_id = f"t{uuid.uuid4().hex[:10]}"
     await_coordinator(wire, transactional_id)
@@ -57,14 +57,14 @@ def name(wire: MessageConnection) -> str:
     return transactional_id
 
 
-def ended(wire: MessageConnection, name: str, identity: Identity, **how: Any) -> tuple[str, int]:
+def ended(wire: WireClient, name: str, identity: Identity, **how: Any) -> tuple[str, int]:
     answer = end(wire, name, identity, **how)
     if answer.error == "NONE":
         await_state(wire, name, "CompleteCommit", "CompleteAbort")
     return answer.error, answer.epoch
 
 
-def test_every_start_raises_the_epoch(wire: MessageConnection, name: str) -> None:
+def test_every_start_raises_the_epoch(wire: WireClient, name: str) -> None:
     first = init_producer(wire, name)
     assert first.epoch == 1
     assert describe(wire, name)[1:] == ("Empty", 1, 0, False)
@@ -88,13 +88,13 @@ def test_every_start_raises_the_epoch(wire: MessageConnection, name: str) -> Non
     ],
 )
 def test_a_start_is_checked(
-    wire: MessageConnection, name: str, transactional_id: str, timeout_ms: int, identity: Identity, error: str
+    wire: WireClient, name: str, transactional_id: str, timeout_ms: int, identity: Identity, error: str
 ) -> None:
     await_coordinator(wire, transactional_id or name)
     assert init_producer(wire, transactional_id, timeout_ms, identity).error == error
 
 
-def test_version_2_raises_the_epoch_with_every_end(wire: MessageConnection, name: str, topic: str) -> None:
+def test_version_2_raises_the_epoch_with_every_end(wire: WireClient, name: str, topic: str) -> None:
     producer = init_producer(wire, name)
     assert ended(wire, name, producer, commits=False, version=4) == ("INVALID_TXN_STATE", -1)
     assert ended(wire, name, producer, commits=True) == ("INVALID_TXN_STATE", -1)
@@ -116,7 +116,7 @@ def test_version_2_raises_the_epoch_with_every_end(wire: MessageConnection, name
     assert send(wire, name, following, topic, 2) == FENCED  # late, of a transaction that has ended
 
 
-def test_another_producer_is_refused(wire: MessageConnection, name: str, topic: str) -> None:
+def test_another_producer_is_refused(wire: WireClient, name: str, topic: str) -> None:
     producer = init_producer(wire, name)
     assert send(wire, name, producer, topic, 0) == ("NONE", 0)
     assert send(wire, name, producer, topic, 1, is_transactional=False) == ("INVALID_TXN_STATE", -1)
@@ -134,9 +134,7 @@ def test_another_producer_is_refused(wire: MessageConnection, name: str, topic: 
     assert describe(wire, name)[1:] == ("Ongoing", 1, 1, True)
 
 
-def test_before_version_2_partitions_are_added_and_the_epoch_stays(
-    wire: MessageConnection, name: str, topic: str
-) -> None:
+def test_before_version_2_partitions_are_added_and_the_epoch_stays(wire: WireClient, name: str, topic: str) -> None:
     producer = init_producer(wire, name)
     assert send(wire, name, producer, topic, 0, version=BEFORE_VERSION_2) == ABORTABLE
     assert send(wire, name, producer, topic, 0, version=10) == ("INVALID_TXN_STATE", -1)
@@ -160,9 +158,7 @@ def test_before_version_2_partitions_are_added_and_the_epoch_stays(
     assert send(wire, name, producer, topic, 2, version=BEFORE_VERSION_2) == ABORTABLE
 
 
-def test_the_version_of_the_request_decides_how_a_transaction_ends(
-    wire: MessageConnection, name: str, topic: str
-) -> None:
+def test_the_version_of_the_request_decides_how_a_transaction_ends(wire: WireClient, name: str, topic: str) -> None:
     producer = init_producer(wire, name)
     assert send(wire, name, producer, topic, 0) == ("NONE", 0)
     assert ended(wire, name, producer, commits=True, version=4) == ("NONE", -1)
@@ -180,7 +176,7 @@ def test_the_version_of_the_request_decides_how_a_transaction_ends(
     assert ended(wire, name, following, commits=True) == ("NONE", 3)
 
 
-def test_a_start_aborts_an_open_transaction(wire: MessageConnection, name: str, topic: str) -> None:
+def test_a_start_aborts_an_open_transaction(wire: WireClient, name: str, topic: str) -> None:
     producer = init_producer(wire, name)
     assert send(wire, name, producer, topic, 0) == ("NONE", 0)
     assert init_producer(wire, name).error == "CONCURRENT_TRANSACTIONS"
@@ -190,7 +186,7 @@ def test_a_start_aborts_an_open_transaction(wire: MessageConnection, name: str, 
     assert init_producer(wire, name).epoch == 3
 
 
-def test_a_transaction_that_takes_too_long_is_aborted(wire: MessageConnection, name: str, topic: str) -> None:
+def test_a_transaction_that_takes_too_long_is_aborted(wire: WireClient, name: str, topic: str) -> None:
     producer = init_producer(wire, name, timeout_ms=500)
     assert send(wire, name, producer, topic, 0) == ("NONE", 0)
     assert await_state(wire, name, "CompleteAbort")[1:] == ("CompleteAbort", 2, 0, True)
@@ -200,7 +196,7 @@ def test_a_transaction_that_takes_too_long_is_aborted(wire: MessageConnection, n
     assert init_producer(wire, name, identity=producer)[0::2] == ("NONE", 2)
 
 
-def test_offsets_join_a_transaction(wire: MessageConnection, name: str, topic: str) -> None:
+def test_offsets_join_a_transaction(wire: WireClient, name: str, topic: str) -> None:
     group = f"g-{name}"
     await_coordinator(wire, group, GROUP)
     producer = init_producer(wire, name)
@@ -216,7 +212,7 @@ def test_offsets_join_a_transaction(wire: MessageConnection, name: str, topic: s
     assert ended(wire, name, producer, commits=True) == ("NONE", 2)
 
 
-def test_markers_of_an_administrator(wire: MessageConnection, name: str, topic: str) -> None:
+def test_markers_of_an_administrator(wire: WireClient, name: str, topic: str) -> None:
     producer = init_producer(wire, name)
     assert send(wire, name, producer, topic, 0) == ("NONE", 0)
     marker = WritableTxnMarker(
@@ -226,7 +222,7 @@ def test_markers_of_an_administrator(wire: MessageConnection, name: str, topic: 
         topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[0, 9])],
         coordinator_epoch=0,
     )
-    answer = wire.ask(WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse, 1)
+    answer = wire.call(WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse, 1)
     results = {each.partition_index: error_name(each.error_code) for each in answer.markers[0].topics[0].partitions}
     assert results == {0: "NONE", 9: "UNKNOWN_TOPIC_OR_PARTITION"}
     assert ended(wire, name, producer, commits=True) == ("NONE", 2)

@@ -27,7 +27,7 @@ from tests.clients.wire.transactions import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.clients.wire.messages import MessageConnection
+    from tests.wire import WireClient
 
 RECORDED = Path(__file__).parent / "expected" / "transaction_sequences.jsonl"
 MOST_STEPS = 12
@@ -82,7 +82,7 @@ def write_recorded(sequences: Sequence[Recorded]) -> None:
 class Performance:
     """One transactional id and what its producers know. Producer ids are numbered as they appear."""
 
-    def __init__(self, wire: MessageConnection, name: str, topic: str) -> None:
+    def __init__(self, wire: WireClient, name: str, topic: str) -> None:
         self._wire = wire
         self._name = name
         self._topic = topic

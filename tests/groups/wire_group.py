@@ -29,7 +29,7 @@ from odradek.protocol.messages.offset_fetch import (
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from tests.coordinator.groups.test_consumer_protocol import subscription
 from tests.waiting import eventually
-from tests.wire import WireClient
+from tests.wire import connect
 
 PATIENCE_S = 30
 SESSION_MS = 60_000
@@ -41,8 +41,7 @@ class WireGroup:
     """One group and one connection. The member that it `form`s leads the group in its first generation."""
 
     def __init__(self, servers: str, topic: str) -> None:
-        host, port = servers.rsplit(":", 1)
-        self._client = WireClient(int(port), host)
+        self._client = connect(servers)
         self.topic = topic
         self.group_id = f"g{uuid.uuid4().hex[:10]}"
         self.member_id = ""

@@ -7,15 +7,14 @@ from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, F
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tests.waiting import eventually
-from tests.wire import WireClient
+from tests.wire import connect
 
 GROUP, TRANSACTION = 0, 1  # the kinds of coordinators
 UNKNOWN = "unknown"
 
 
 def await_coordinators(bootstrap_servers: str) -> None:
-    host, port = bootstrap_servers.rsplit(":", 1)
-    with WireClient(int(port), host) as client:
+    with connect(bootstrap_servers) as client:
 
         def is_found(kind: int) -> bool:
             request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[UNKNOWN])

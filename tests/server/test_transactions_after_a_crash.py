@@ -10,7 +10,6 @@ from confluent_kafka import Consumer, TopicPartition
 
 from odradek.testing import RunningBroker, broker
 from tests.clients.wire.connection import Connection
-from tests.clients.wire.messages import MessageConnection
 from tests.clients.wire.requests import create_topic
 from tests.clients.wire.transactions import (
     GROUP,
@@ -22,6 +21,7 @@ from tests.clients.wire.transactions import (
     init_producer,
     send,
 )
+from tests.wire import WireClient, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ def running() -> Iterator[RunningBroker]:
         yield each
 
 
-def begin(wire: MessageConnection, running: RunningBroker) -> None:
+def begin(wire: WireClient, running: RunningBroker) -> None:
     with Connection(running.bootstrap_servers) as plain:
         assert create_topic(plain, TOPIC, 2) == "NONE"
     await_coordinator(wire, NAME)
@@ -68,7 +68,7 @@ def readable(running: RunningBroker, isolation_level: str) -> int:
 
 @pytest.mark.parametrize("commits", [False, True])
 def test_a_transaction_survives_a_crash(running: RunningBroker, commits: bool) -> None:
-    with MessageConnection(running.bootstrap_servers) as wire:
+    with connect(running.bootstrap_servers) as wire:
         begin(wire, running)
         producer = init_producer(wire, NAME)
         assert send(wire, NAME, producer, TOPIC, 0) == ("NONE", 0)
@@ -78,7 +78,7 @@ def test_a_transaction_survives_a_crash(running: RunningBroker, commits: bool) -
     running.start()
     assert readable(running, "read_committed") == 0
     assert readable(running, "read_uncommitted") == 1
-    with MessageConnection(running.bootstrap_servers) as wire:
+    with connect(running.bootstrap_servers) as wire:
         await_coordinator(wire, NAME)
         assert await_state(wire, NAME, "Ongoing")[1:] == ("Ongoing", producer.epoch, 3, True)
         assert send(wire, NAME, producer, TOPIC, 1) == ("NONE", 1)
@@ -91,19 +91,19 @@ def test_a_transaction_survives_a_crash(running: RunningBroker, commits: bool) -
     running.start()
     assert readable(running, "read_committed") == 3
     assert committed_offset(running) == (7 if commits else -1001)
-    with MessageConnection(running.bootstrap_servers) as wire:
+    with connect(running.bootstrap_servers) as wire:
         await_coordinator(wire, NAME)
         assert await_state(wire, NAME, final).epoch == producer.epoch + 1
 
 
 def test_a_transaction_times_out_after_a_crash(running: RunningBroker) -> None:
-    with MessageConnection(running.bootstrap_servers) as wire:
+    with connect(running.bootstrap_servers) as wire:
         begin(wire, running)
         producer = init_producer(wire, NAME, timeout_ms=1000)
         assert send(wire, NAME, producer, TOPIC, 0) == ("NONE", 0)
     running.kill()
     running.start()
-    with MessageConnection(running.bootstrap_servers) as wire:
+    with connect(running.bootstrap_servers) as wire:
         await_coordinator(wire, NAME)
         assert await_state(wire, NAME, "CompleteAbort").state == "CompleteAbort"
         assert describe(wire, NAME).epoch == producer.epoch + 1

@@ -18,7 +18,7 @@ from odradek.testing import broker, cluster
 from tests.commands import run_odradek
 from tests.jvm.tools import ToolSession
 from tests.waiting import eventually
-from tests.wire import WireClient
+from tests.wire import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ def await_subscription(address: str) -> None:
     """Until the broker advertises the APIs of client telemetry: it learns of a subscription from the controller."""
 
     def is_advertised() -> bool:
-        with WireClient(int(address.rsplit(":", 1)[1])) as client:
+        with connect(address) as client:
             answer = client.call(ApiVersionsRequest(), ApiVersionsResponse, 0)
         return GetTelemetrySubscriptionsRequest.api_key in {each.api_key for each in answer.api_keys}
 

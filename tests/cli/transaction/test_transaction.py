@@ -12,7 +12,7 @@ import confluent_kafka
 import pytest
 
 from tests.clients.wire.hanging import leave_hanging
-from tests.clients.wire.messages import MessageConnection
+from tests.wire import connect
 
 if TYPE_CHECKING:
     from tests.commands import Run
@@ -67,7 +67,7 @@ def test_a_transaction_is_described(odradek: Run, ongoing: tuple[str, Any], topi
 def test_a_hanging_transaction_is_found_and_aborted(
     odradek: Run, bootstrap_server: str, topic: str, new_name: NewName
 ) -> None:
-    with MessageConnection(bootstrap_server) as wire:
+    with connect(bootstrap_server) as wire:
         producer = leave_hanging(wire, new_name(), topic, 1)
     found = odradek("transaction", "find-hanging").output
     assert [line.split()[:5] for line in found.splitlines() if topic in line] == [

@@ -1,13 +1,13 @@
 """Kafka's protocol by hand, for what no client library will send: non-flexible versions over one blocking socket."""
 
-import socket
 import struct
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from tests.wire import connect
+
 T = TypeVar("T")
-TIMEOUT_SECONDS = 20.0
 
 
 def int8(value: int) -> bytes:
@@ -92,42 +92,26 @@ class Connection:
     """One socket to a broker, one request at a time."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        host, port = bootstrap_servers.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), timeout=TIMEOUT_SECONDS)
+        self._wire = connect(bootstrap_servers)
         self._correlation_id = 0
+        self.is_closed_by_broker = self._wire.is_closed_by_peer
+        self.close = self._wire.close
 
     def send(self, api_key: int, version: int, body: bytes) -> None:
         """For acks=0, which is not answered."""
         self._correlation_id += 1
         request = struct.pack(">hhi", api_key, version, self._correlation_id) + string("wire") + body
-        self._socket.sendall(int32(len(request)) + request)
+        self._wire.send(int32(len(request)) + request)
 
     def ask(self, api_key: int, version: int, body: bytes) -> Reader:
         self.send(api_key, version, body)
-        answer = Reader(self._read(struct.unpack(">i", self._read(4))[0]))
+        frame = self._wire.read_frame()
+        if frame is None:
+            raise ConnectionError("closed by the broker")
+        answer = Reader(frame)
         if (correlation_id := answer.int32()) != self._correlation_id:
             raise AssertionError(f"answer {correlation_id} to request {self._correlation_id}")
         return answer
-
-    def is_closed_by_broker(self) -> bool:
-        """Waits for what the broker does next: True when it closes, False when it answers."""
-        try:
-            return self._socket.recv(1) == b""
-        except ConnectionResetError:
-            return True
-
-    def _read(self, size: int) -> bytes:
-        pieces = []
-        while size:
-            piece = self._socket.recv(min(size, 1 << 20))
-            if not piece:
-                raise ConnectionError("closed by the broker")
-            pieces.append(piece)
-            size -= len(piece)
-        return b"".join(pieces)
-
-    def close(self) -> None:
-        self._socket.close()
 
     def __enter__(self) -> Self:
         return self

@@ -17,7 +17,7 @@ from tests.clients.wire.transactions import Identity, await_coordinator, init_pr
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.clients.wire.messages import MessageConnection
+    from tests.wire import WireClient
 
 BROKER_RESOURCE, SET, DELETE = 4, 0, 1
 VERIFICATION = "transaction.partition.verification.enable"
@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 30.0
 
 
 @contextmanager
-def without_verification(connection: MessageConnection) -> Iterator[None]:
+def without_verification(connection: WireClient) -> Iterator[None]:
     """The brokers accept a batch of a transaction to which its partition was not added."""
     _alter(connection, SET, "false")
     try:
@@ -36,15 +36,15 @@ def without_verification(connection: MessageConnection) -> Iterator[None]:
         _alter(connection, DELETE, None)
 
 
-def _alter(connection: MessageConnection, operation: int, value: str | None) -> None:
+def _alter(connection: WireClient, operation: int, value: str | None) -> None:
     config = AlterableConfig(name=VERIFICATION, config_operation=operation, value=value)
     resource = AlterConfigsResource(resource_type=BROKER_RESOURCE, resource_name="", configs=[config])
     request = IncrementalAlterConfigsRequest(resources=[resource])
-    (result,) = connection.ask(request, IncrementalAlterConfigsResponse, 1).responses
+    (result,) = connection.call(request, IncrementalAlterConfigsResponse, 1).responses
     assert result.error_code == 0, result.error_message
 
 
-def leave_hanging(connection: MessageConnection, transactional_id: str, topic: str, partition: int = 0) -> Identity:
+def leave_hanging(connection: WireClient, transactional_id: str, topic: str, partition: int = 0) -> Identity:
     """Open a transaction in a partition, an hour ago by its record, without the knowledge of its coordinator."""
     await_coordinator(connection, transactional_id)
     producer = init_producer(connection, transactional_id)

@@ -35,7 +35,7 @@ from tests.clients.wire.batches import Batch
 from tests.waiting import eventually
 
 if TYPE_CHECKING:
-    from tests.clients.wire.messages import MessageConnection
+    from tests.wire import WireClient
 
 TRANSACTIONAL = 0x10
 GROUP, TRANSACTION = 0, 1  # types of coordinators
@@ -53,18 +53,18 @@ class Identity(NamedTuple):
 NOBODY = Identity("NONE")
 
 
-def await_coordinator(connection: MessageConnection, key: str, key_type: int = TRANSACTION) -> None:
+def await_coordinator(connection: WireClient, key: str, key_type: int = TRANSACTION) -> None:
     """Wait until the broker coordinates the id: Kafka creates the topic after its first answer."""
     request = FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
     eventually(
-        lambda: not connection.ask(request, FindCoordinatorResponse, 4).coordinators[0].error_code,
+        lambda: not connection.call(request, FindCoordinatorResponse, 4).coordinators[0].error_code,
         f"a coordinator for {key}",
         seconds=PATIENCE_SECONDS,
     )
 
 
 def init_producer(
-    connection: MessageConnection,
+    connection: WireClient,
     transactional_id: str | None,
     timeout_ms: int = 60_000,
     identity: Identity = NOBODY,
@@ -78,7 +78,7 @@ def init_producer(
     )
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        answer = connection.ask(request, InitProducerIdResponse, version)
+        answer = connection.call(request, InitProducerIdResponse, version)
         error = error_name(answer.error_code)
         if error not in RETRIED or time.monotonic() > deadline:
             return Identity(error, answer.producer_id, answer.producer_epoch)
@@ -86,7 +86,7 @@ def init_producer(
 
 
 def add_partitions(
-    connection: MessageConnection,
+    connection: WireClient,
     transactional_id: str,
     identity: Identity,
     topic: str,
@@ -99,7 +99,7 @@ def add_partitions(
         v3_and_below_producer_epoch=identity.epoch,
         v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=partitions)],
     )
-    answer = connection.ask(request, AddPartitionsToTxnResponse, version)
+    answer = connection.call(request, AddPartitionsToTxnResponse, version)
     results = {
         (found.name, each.partition_index): error_name(each.partition_error_code)
         for found in answer.results_by_topic_v3_and_below
@@ -108,18 +108,18 @@ def add_partitions(
     return [results[topic, index] for index in partitions]
 
 
-def add_offsets(connection: MessageConnection, transactional_id: str, identity: Identity, group: str) -> str:
+def add_offsets(connection: WireClient, transactional_id: str, identity: Identity, group: str) -> str:
     request = AddOffsetsToTxnRequest(
         transactional_id=transactional_id,
         producer_id=identity.producer_id,
         producer_epoch=identity.epoch,
         group_id=group,
     )
-    return error_name(connection.ask(request, AddOffsetsToTxnResponse, 4).error_code)
+    return error_name(connection.call(request, AddOffsetsToTxnResponse, 4).error_code)
 
 
 def commit_offset(
-    connection: MessageConnection,
+    connection: WireClient,
     transactional_id: str,
     identity: Identity,
     group: str,
@@ -144,12 +144,12 @@ def commit_offset(
             )
         ],
     )
-    answer = connection.ask(request, TxnOffsetCommitResponse, version)
+    answer = connection.call(request, TxnOffsetCommitResponse, version)
     return error_name(answer.topics[0].partitions[0].error_code)
 
 
 def end(
-    connection: MessageConnection, transactional_id: str, identity: Identity, *, commits: bool, version: int = 5
+    connection: WireClient, transactional_id: str, identity: Identity, *, commits: bool, version: int = 5
 ) -> Identity:
     request = EndTxnRequest(
         transactional_id=transactional_id,
@@ -157,12 +157,12 @@ def end(
         producer_epoch=identity.epoch,
         committed=commits,
     )
-    answer = connection.ask(request, EndTxnResponse, version)
+    answer = connection.call(request, EndTxnResponse, version)
     return Identity(error_name(answer.error_code), answer.producer_id, answer.producer_epoch)
 
 
 def send(
-    connection: MessageConnection,
+    connection: WireClient,
     transactional_id: str | None,
     identity: Identity,
     topic: str,
@@ -188,7 +188,7 @@ def send(
         timeout_ms=10_000,
         topic_data=[TopicProduceData(name=topic, partition_data=[data])],
     )
-    answer = connection.ask(request, ProduceResponse, version).responses[0].partition_responses[0]
+    answer = connection.call(request, ProduceResponse, version).responses[0].partition_responses[0]
     return error_name(answer.error_code), answer.base_offset
 
 
@@ -200,9 +200,9 @@ class Described(NamedTuple):
     has_start: bool
 
 
-def describe(connection: MessageConnection, transactional_id: str) -> Described:
+def describe(connection: WireClient, transactional_id: str) -> Described:
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-    (found,) = connection.ask(request, DescribeTransactionsResponse, 0).transaction_states
+    (found,) = connection.call(request, DescribeTransactionsResponse, 0).transaction_states
     return Described(
         error_name(found.error_code),
         found.transaction_state,
@@ -212,7 +212,7 @@ def describe(connection: MessageConnection, transactional_id: str) -> Described:
     )
 
 
-def await_state(connection: MessageConnection, transactional_id: str, *states: str) -> Described:
+def await_state(connection: WireClient, transactional_id: str, *states: str) -> Described:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while (found := describe(connection, transactional_id)).state not in states and time.monotonic() < deadline:
         time.sleep(0.02)  # a poll's pause
