@@ -15,7 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.protocol.compression import XERIAL_HEADER, Compression, compress, decompress, decompress_frame
+from odradek.protocol.compression import (
+    MOST_GZIP_MEMBERS,
+    XERIAL_HEADER,
+    Compression,
+    DecompressedTooLarge,
+    compress,
+    decompress,
+    decompress_frame,
+)
 from odradek.protocol.malformed import MalformedMessage
 from tests.memory import memory_of
 
@@ -99,12 +107,26 @@ def test_only_the_first_member_of_gzip_is_decompressed() -> None:
     assert time.process_time() - began_s < 0.1
 
 
+@pytest.mark.parametrize("content", [b"", b"x", b"x" * 600])
+def test_readers_decompress_so_many_members_of_gzip_and_no_more(content: bytes) -> None:
+    """Apache Kafka stores a megabyte of them; a reader took up to two seconds for it."""
+    member = gzip.compress(content, mtime=0)
+    assert decompress(Compression.GZIP, MOST_GZIP_MEMBERS * member, 1 << 20) == MOST_GZIP_MEMBERS * content
+    began_s = time.process_time()
+    with pytest.raises(MalformedMessage, match="more than 1000 members"):
+        decompress(Compression.GZIP, 1_000_000 // len(member) * member, 32 << 20)
+    assert time.process_time() - began_s < 0.1
+
+
 @given(content=st.binary(max_size=300), size_bytes=st.integers(1, 700_000), cut=st.integers(0, 60))
 def test_gzip_comes_back_from_one_frame_or_is_malformed(content: bytes, size_bytes: int, cut: int) -> None:
     """Sizes around those of the steps in which zlib reads and writes."""
     whole = (content * (size_bytes // max(len(content), 1) + 1))[:size_bytes] or b"x"
     compressed = compress(Compression.GZIP, whole)
     assert decompress_frame(Compression.GZIP, compressed, len(whole)) == whole
+    assert decompress(Compression.GZIP, compressed * 3, 3 * len(whole)) == whole * 3
+    with pytest.raises(DecompressedTooLarge):
+        decompress(Compression.GZIP, compressed * 3, 3 * len(whole) - 1)
     with pytest.raises(MalformedMessage):
         decompress_frame(Compression.GZIP, compressed + b"z" * cut if cut else compressed[:-1], LIMIT)
 
@@ -205,6 +227,33 @@ def test_a_decompression_bomb_is_refused_in_little_memory(codec: Compression) ->
         [sys.executable, "-c", BOMB, str(int(codec))], input=bomb_of(codec), capture_output=True, check=True
     )
     assert int(process.stdout) < 16 << 20, process.stderr
+
+
+LEVELS = """
+import sys
+from odradek.protocol.compression import Compression, DecompressedTooLarge, compress, decompress_frame
+from tests.memory import peak_resident_bytes
+small = compress(Compression.ZSTD, b"", 3)
+frames = [prefix + compress(Compression.ZSTD, bytes(size), int(sys.argv[1])) for size in (8 << 20, 16 << 20)
+          for prefix in (b"", small)]
+before, refused = peak_resident_bytes(), 0
+for each in frames:
+    try:
+        decompress_frame(Compression.ZSTD, each, 16 << 20)
+    except DecompressedTooLarge:
+        refused += 1
+print(peak_resident_bytes() - before, refused)
+"""
+
+
+@pytest.mark.parametrize(("level", "refused"), [(3, 1), (8, 1), (16, 2), (22, 2)])
+def test_a_window_of_zstd_is_within_the_memory_of_the_records(level: int, refused: int) -> None:
+    """The decompressor keeps the last megabytes of its output a second time, at level 22 all of it. Of two frames, the
+    second may have any window."""
+    process = subprocess.run([sys.executable, "-c", LEVELS, str(level)], capture_output=True, check=True, text=True)
+    grown, count = map(int, process.stdout.split())
+    assert count == refused
+    assert grown < 20 << 20
 
 
 @pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])

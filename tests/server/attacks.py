@@ -184,6 +184,7 @@ def decompression_bomb(target: Target) -> None:
     codecs = [Compression.GZIP, Compression.LZ4, Compression.ZSTD]
     bombs = [bomb(codec, 15 * MEBIBYTE) for codec in (*codecs, Compression.SNAPPY)]
     bombs += [bomb(codec, 100 * MEBIBYTE) for codec in codecs]
+    bombs.append(bomb(Compression.ZSTD, 15 * MEBIBYTE, level=22))  # the window is as large as the records
     with WireClient(target.plain_port) as attacker:
         for records in bombs * 2:
             assert error_of(produce_as(attacker, "attacker", COMPACTED, records)) is not ErrorCode.NONE

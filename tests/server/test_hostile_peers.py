@@ -157,12 +157,12 @@ def test_a_flood_of_connections(target: RunningBroker, how: str) -> None:
 # --- decompression
 
 
-def bomb(codec: Compression, size_bytes: int) -> bytearray:
+def bomb(codec: Compression, size_bytes: int, level: int = 3) -> bytearray:
     """A batch whose header is right and whose records decompress to `size_bytes` zeros."""
     zeros = bytes(size_bytes)
     packed = {
         Compression.GZIP: lambda: gzip.compress(zeros, 6),
-        Compression.ZSTD: lambda: bytes(cramjam.zstd.compress(zeros)),
+        Compression.ZSTD: lambda: bytes(cramjam.zstd.compress(zeros, level)),
         Compression.LZ4: lambda: bytes(cramjam.lz4.compress(zeros)),
         Compression.SNAPPY: lambda: bytes(cramjam.snappy.compress_raw(zeros)),
     }[codec]()

@@ -9,6 +9,7 @@ import mmap
 import struct
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TypeAlias
 
 import cramjam
@@ -39,11 +40,14 @@ MAPPED_BYTES = 1 << 20
 POPULATED = getattr(mmap, "MAP_POPULATE", 0)  # of Linux: all pages at once, if all of them are written to
 GZIP_FORMAT = 31  # of zlib
 GZIP_INPUT_BYTES, GZIP_OUTPUT_BYTES = 16 * 1024, 128 * 1024  # of a step
+MOST_GZIP_MEMBERS = 1000  # of which 50,000 empty ones are a megabyte
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
 LZ4_FIXED_FLAGS, LZ4_PLAIN_FLAGS = 0xE1, 0x60  # version 1, independent blocks, no dictionary
 LZ4_HAS_BLOCK_CHECKSUMS, LZ4_HAS_SIZE, LZ4_HAS_CHECKSUM = 0x10, 0x08, 0x04
 LZ4_EMPTY_BLOCKS = (1, 1 << 31)  # compressed and not compressed
 LZ4_SMALL_BLOCK_BYTES = 256  # producers write larger ones; the number of blocks is limited accordingly
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+ZSTD_WINDOW_BYTES = 2 << 20  # of levels up to 8, among them that of producers
 # The message of each decompressor if the output buffer is too small.
 OUTPUT_FULL = "failed to write whole buffer"
 
@@ -81,8 +85,7 @@ def decompress(codec: Compression, data: Bytes, limit_bytes: int) -> bytes:
 def decompress_in_place(codec: Compression, data: Bytes, limit_bytes: int) -> bytes | memoryview:
     """Like `decompress`, without a copy of the output: for readers that take no slices of it."""
     if codec is Compression.GZIP:
-        declared_bytes = min(_gzip_size_bytes(data), GZIP_LARGEST_RATIO * len(data))
-        return _decompress_growing(cramjam.gzip.decompress_into, data, limit_bytes, declared_bytes)
+        return _decompress_gzip(data, limit_bytes)
     if codec is Compression.SNAPPY:
         return _decompress_snappy(memoryview(data), limit_bytes)
     if codec is Compression.LZ4:
@@ -100,24 +103,57 @@ def decompress_frame(codec: Compression, data: Bytes, limit_bytes: int) -> bytes
     The formats allow more than clients read: librdkafka ends its process at an empty member of gzip; the Java client
     reads no second frame of LZ4, no dependent and no empty blocks."""
     if codec is Compression.GZIP:
-        return _decompress_gzip_member(data, limit_bytes)
+        return _decompress_only_gzip_member(data, limit_bytes)
+    if codec is Compression.ZSTD:
+        return _decompress_zstd_within(data, limit_bytes)
     decompressed = decompress_in_place(codec, data, limit_bytes)
     if codec is Compression.LZ4 and not _is_lz4_frame_of_producers(data, len(decompressed)):
         raise MalformedMessage("compressed records in several frames, or in one that no producer writes")
     return decompressed
 
 
-def _decompress_gzip_member(data: Bytes, limit_bytes: int) -> memoryview:
-    """The only member of gzip, which takes no more memory than the size that it declares, and none if that exceeds the
-    limit. zlib stops at its end: a decoder of all members takes 30 µs for an empty one of 20 bytes."""
+def _decompress_gzip(data: Bytes, limit_bytes: int) -> memoryview:
+    """All members of gzip, which others than producers may write. The size that the last one declares is that of the
+    output if it is the only one; otherwise the members are decompressed again into a buffer of the limit, of which only
+    the pages that are written to take memory."""
+    size_bytes = min(_gzip_size_bytes(data), GZIP_LARGEST_RATIO * len(data))
+    if size_bytes > limit_bytes:
+        raise DecompressedTooLarge(f"compressed records declare {size_bytes} bytes, over the limit of {limit_bytes}")
+    output = memoryview(_new_buffer(size_bytes, POPULATED))
+    with suppress(DecompressedTooLarge):
+        position, end = _decompress_gzip_member(data, 0, output, 0)
+        if position == len(data):
+            return output[:end]
+    output = memoryview(_new_buffer(limit_bytes, 0))
+    position = end = 0
+    for _ in range(MOST_GZIP_MEMBERS):
+        position, end = _decompress_gzip_member(data, position, output, end)
+        if position == len(data):
+            return output[:end]
+    raise MalformedMessage(f"compressed records in more than {MOST_GZIP_MEMBERS} members of gzip")
+
+
+def _decompress_only_gzip_member(data: Bytes, limit_bytes: int) -> memoryview:
+    """It takes no more memory than the size that it declares, and none if that exceeds the limit."""
     size_bytes = _gzip_size_bytes(data)
     if not 0 < size_bytes <= GZIP_LARGEST_RATIO * len(data):
         raise MalformedMessage(f"compressed records of {len(data)} bytes declare {size_bytes} bytes")
     if size_bytes > limit_bytes:
         raise DecompressedTooLarge(f"compressed records declare {size_bytes} bytes, over the limit of {limit_bytes}")
-    output = _new_buffer(size_bytes, POPULATED)
+    output = memoryview(_new_buffer(size_bytes, POPULATED))
+    try:
+        position, _ = _decompress_gzip_member(data, 0, output, 0)
+    except DecompressedTooLarge as error:
+        raise MalformedMessage(f"compressed records exceed the {size_bytes} bytes that they declare") from error
+    if position < len(data):
+        raise MalformedMessage("compressed records in several members of gzip")
+    return output
+
+
+def _decompress_gzip_member(data: Bytes, position: int, output: memoryview, end: int) -> tuple[int, int]:
+    """Decompresses the member at `position` to `end` of the output; returns where what follows it is in both.
+    DecompressedTooLarge if the output is full."""
     member = zlib.decompressobj(GZIP_FORMAT)
-    position = end = 0
     try:
         while not member.eof:
             given: Bytes = member.unconsumed_tail
@@ -127,15 +163,13 @@ def _decompress_gzip_member(data: Bytes, limit_bytes: int) -> memoryview:
             piece = member.decompress(given, GZIP_OUTPUT_BYTES)
             if not given and not piece:
                 raise MalformedMessage("compressed records are corrupt: the member of gzip is cut off")
-            if end + len(piece) > size_bytes:
-                raise MalformedMessage(f"compressed records exceed the {size_bytes} bytes that they declare")
+            if end + len(piece) > len(output):
+                raise DecompressedTooLarge(f"decompressed records exceed the limit of {len(output)} bytes")
             output[end : end + len(piece)] = piece
             end += len(piece)
     except zlib.error as error:
         raise MalformedMessage(f"compressed records are corrupt: {error}") from error
-    if position < len(data) or member.unused_data:
-        raise MalformedMessage("compressed records in several members of gzip")
-    return memoryview(output)
+    return position - len(member.unused_data), end
 
 
 def _gzip_size_bytes(data: Bytes) -> int:
@@ -163,18 +197,34 @@ def _is_lz4_frame_of_producers(data: Bytes, size_bytes: int) -> bool:
     return False
 
 
-def _decompress_growing(
-    decompress_into: _DecompressInto, data: Bytes, limit_bytes: int, declared_bytes: int | None = None
-) -> memoryview:
-    """Decompresses into a buffer of `declared_bytes`, or an estimate; it grows fourfold up to a megabyte, then to
-    `limit_bytes`, until the output fits.
+def _decompress_zstd_within(data: Bytes, limit_bytes: int) -> memoryview:
+    """Decompresses in at most `limit_bytes` of memory and ZSTD_WINDOW_BYTES: the decompressor keeps as much of its
+    output a second time as the window of a frame declares, at level 22 all of it."""
+    narrow_limit_bytes = min(limit_bytes, (limit_bytes + ZSTD_WINDOW_BYTES) // 2)
+    try:
+        return _decompress_growing(cramjam.zstd.decompress_into, data, narrow_limit_bytes)
+    except DecompressedTooLarge:
+        if narrow_limit_bytes == limit_bytes or _may_have_large_zstd_window(bytes(data)):
+            raise
+    return _decompress_growing(cramjam.zstd.decompress_into, data, limit_bytes)
+
+
+def _may_have_large_zstd_window(data: bytes) -> bool:
+    """Also if another frame may follow. Without a window, the frame's size takes its place."""
+    has_window = not data[4] & 0x20
+    exponent, eighths = data[5] >> 3, data[5] & 7
+    is_large = (8 + eighths) << (7 + exponent) > ZSTD_WINDOW_BYTES
+    return data[:4] != ZSTD_MAGIC or not has_window or is_large or data.find(ZSTD_MAGIC, 4) >= 0
+
+
+def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_bytes: int) -> memoryview:
+    """Decompresses into a buffer of an estimated size; it grows fourfold up to a megabyte, then to `limit_bytes`, until
+    the output fits.
 
     The decompressors stop when their output is full. A large buffer takes only the memory that is written to."""
-    capacity = max(4 * len(data), FIRST_OUTPUT_BYTES) if declared_bytes is None else declared_bytes
-    capacity = min(limit_bytes, capacity)
+    capacity = min(limit_bytes, max(4 * len(data), FIRST_OUTPUT_BYTES))
     while True:
-        flags = POPULATED if capacity == declared_bytes else 0
-        output = _new_buffer(capacity, flags)
+        output = _new_buffer(capacity, 0)
         try:
             size_bytes = decompress_into(data, output)
         except cramjam.DecompressionError as error:
@@ -182,8 +232,7 @@ def _decompress_growing(
                 raise MalformedMessage(f"compressed records are corrupt: {error}") from error
             if capacity >= limit_bytes:
                 raise DecompressedTooLarge(f"decompressed records exceed the limit of {limit_bytes} bytes") from error
-            capacity = max(4 * capacity, FIRST_OUTPUT_BYTES)
-            capacity = min(limit_bytes, capacity if capacity < MAPPED_BYTES else limit_bytes)
+            capacity = min(limit_bytes, 4 * capacity if 4 * capacity < MAPPED_BYTES else limit_bytes)
         else:
             return memoryview(output)[:size_bytes]
 
