@@ -105,7 +105,7 @@ class ProcessorTimes:
         while True:
             with self._lock:
                 self._sample()
-            time.sleep(PAUSE_S)
+            time.sleep(PAUSE_S)  # a poll's pause
 
     def _charge(self, file: str, node: Any) -> None:
         """What a worker and its descendants have used since the last call is what this file used."""

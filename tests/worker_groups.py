@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-# How many workers run groups of a kind: a session of Spark is a JVM of about 1 GiB that takes seconds to start.
-WORKERS_OF_KIND = {"spark-session": 2, "spark-processes": 1}
+# How many workers run groups of a kind: a session of Spark is a JVM of 1 GiB that compiles the same code as another.
+WORKERS_OF_KIND = {"spark-session": 1, "spark-processes": 1}
 # Tests in these folders start processes and wait for them: the tests of a file run side by side, too.
 WAITING_FOLDERS = (
     "tests/bench/",

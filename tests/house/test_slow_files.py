@@ -33,10 +33,10 @@ import os, pathlib, subprocess, sys, time
 
 def test_orphan():
     '''The orphan ends after its parent, as a JVM does, and nobody here can wait for it.'''
-    start = "import subprocess, sys, time; print(subprocess.Popen([sys.executable, 'burn.py']).pid); time.sleep(0.3)"
+    start = "import subprocess, sys, time; print(subprocess.Popen([sys.executable, 'burn.py']).pid); sys.stdin.read(1)"
     number = subprocess.run([sys.executable, "-c", start], check=True, capture_output=True, text=True).stdout.strip()
     while pathlib.Path("/proc", number).exists():
-        time.sleep(0.01)
+        time.sleep(0.01)  # a poll's pause
 """,
     "test_idle.py": "def test_idle(): pass",
 }

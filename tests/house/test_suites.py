@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.suites import SUITES, chosen_suites, refuse_apache_kafka, start_order
+from tests.suites import SUITES, chosen_suites, refuse_apache_kafka, start_order, suite_of
 from tests.worker_groups import GroupScheduling, group_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,9 +21,9 @@ ON_BOTH_BROKERS = "tests/clients/test_topic_settings.py"
 
 def fake_item(nodeid: str, *fixtures: str, **markers: tuple[Any, ...]) -> Any:
     def marker(name: str) -> Any:
-        return SimpleNamespace(args=markers[name]) if name in markers else None
+        return SimpleNamespace(args=markers[name], kwargs={}) if name in markers else None
 
-    return SimpleNamespace(nodeid=nodeid, fixturenames=fixtures, get_closest_marker=marker)
+    return SimpleNamespace(nodeid=nodeid, name=nodeid, fixturenames=fixtures, get_closest_marker=marker)
 
 
 def collected(*options: str) -> list[str]:
@@ -37,6 +37,12 @@ def test_apache_kafka_is_used_in_the_oracle_suite_only() -> None:
     assert collected("--suite", "oracle") == ["apache-kafka"]
     assert collected("--suite", "test,oracle") == ["apache-kafka", "odradek"]
     assert collected("--suite", "soak") == []
+
+
+def test_one_variant_of_a_test_stays_in_every_run() -> None:
+    closest = {"more": SimpleNamespace(kwargs={"but": "inner"})}.get
+    variants: list[Any] = [SimpleNamespace(name=f"a[{each}]", get_closest_marker=closest) for each in ("inner", "full")]
+    assert [suite_of(each) for each in variants] == ["test", "more"]
 
 
 def test_a_test_of_another_suite_may_not_start_apache_kafka() -> None:
@@ -79,20 +85,20 @@ class Worker:
         self.shutting_down = True
 
 
-def test_two_workers_have_sessions_of_spark_and_one_its_other_processes(tmp_path: Path) -> None:
-    kinds = ["spark-session"] * 4 + ["spark-processes"] * 2 + ["tests"] * 2
+def test_one_worker_has_the_session_of_spark_and_one_its_other_processes(tmp_path: Path) -> None:
+    kinds = ["spark-session"] * 2 + ["spark-processes"] * 2 + ["tests"] * 2
     groups = {f"test{number}": f"{kind}/{number}" for number, kind in enumerate(kinds)}
     (tmp_path / "groups.json").write_text(json.dumps(groups))
     config: Any = SimpleNamespace(option=SimpleNamespace(loadscopereorder=True, tx=None, maxprocesses=None))
-    config.getvalue = lambda name: ["popen"] * 4 if name == "tx" else None
+    config.getvalue = lambda name: ["popen"] * 3 if name == "tx" else None
     scheduling = GroupScheduling(config, None, tmp_path / "groups.json")
-    workers = [Worker() for _ in range(4)]
+    workers = [Worker() for _ in range(3)]
     for worker in workers:
         scheduling.add_node(worker)
         scheduling.add_node_collection(worker, list(groups))
     scheduling.schedule()
     # Each worker has two groups, if it may run two.
-    assert [worker.given for worker in workers] == [[0, 2], [1, 3], [4, 5], [6, 7]]
+    assert [worker.given for worker in workers] == [[0, 1], [2, 3], [4, 5]]
     assert all(worker.shutting_down for worker in workers)
 
 

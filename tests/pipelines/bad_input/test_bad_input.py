@@ -84,6 +84,7 @@ views: {last: {from: readings, key: [id]}}
     assert table(stage, "select id, length(name) from last") == [(1, MEGABYTE + 48_000)]
 
 
+@pytest.mark.more
 def test_a_full_disk_stops_it_with_the_reason_and_loses_nothing(stage: Stage) -> None:
     stage.create("in", 1)
     pipeline = stage.pipeline(SOURCE + "views: {last: {from: readings, key: [id]}}")
@@ -106,6 +107,7 @@ def test_a_full_disk_stops_it_with_the_reason_and_loses_nothing(stage: Stage) ->
     assert table(stage, "select count(*), min(length(name)) from last") == [(100, 2000)]
 
 
+@pytest.mark.more
 def test_a_value_that_cannot_be_computed_or_stored_is_a_dead_letter(stage: Stage) -> None:
     stage.create("in", 1)
     stage.produce("in", [{"id": 1, "name": "seven"}, {"id": 2, "name": None}, {"id": 3, "name": "3"}])
@@ -158,6 +160,7 @@ def test_a_python_step_that_fails_is_reported_with_its_place(stage: Stage, body:
         stage.run_once(pipeline)
 
 
+@pytest.mark.more
 def test_a_module_that_breaks_while_it_is_imported_is_reported(stage: Stage) -> None:
     stage.create("in", 1)
     (stage.folder / f"own_{stage.prefix}.py").write_text("def go(batch, number):\n    1 / 0\n\n\nSETTINGS = {}['x']\n")

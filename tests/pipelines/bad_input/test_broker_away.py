@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.engines.running import Running
     from odradek.testing import RunningBroker
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.more, pytest.mark.spark]
 
 RECORDS = 200
 AWAY_S = 3.0

@@ -51,6 +51,7 @@ CODE["texts"] = "def shout(text):\n    return text.upper()\n"
 CODE["timers"] = CODE["counter"].replace("Numbers", "Timers")
 
 
+@pytest.mark.more(but="01-row-by-row")
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
 def test_spark_accepts_what_a_page_accepts(
     spark: SparkSession, page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

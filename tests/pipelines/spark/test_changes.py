@@ -124,6 +124,7 @@ TOMBSTONES = """
 """
 
 
+@pytest.mark.more
 def test_a_tombstone_deletes_the_row_of_its_key(stage: Stage) -> None:
     stage.create("in", 1)
     stage.produce("in", [{"name": "x"}, None], key="a")

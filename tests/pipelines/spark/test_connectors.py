@@ -54,6 +54,7 @@ def offsets(stage: Stage, **by_partition: int) -> Start:
     return Start(StartAt.OFFSETS, offsets={stage.topic("in"): {int(key[1:]): it for key, it in by_partition.items()}})
 
 
+@pytest.mark.more
 def test_a_batch_reads_a_range(stage: Stage) -> None:
     fill(stage)
     pipeline = stage.pipeline(RAW)

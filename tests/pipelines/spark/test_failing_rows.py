@@ -61,6 +61,7 @@ def definition(readers: str) -> str:
     return HEAD + readers.replace("\n        ", "\n    ")
 
 
+@pytest.mark.more(but="a query")
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "readers", [pytest.param(text, marks=[pytest.mark.soak] * (name in LIKE_OTHERS)) for name, text in READERS.items()],
@@ -81,6 +82,7 @@ def test_a_flow_that_reads_the_step_does_not_pass_the_row(stage: Stage, readers:
     assert {each.flow: each.finished for each in Checkpoints(pipeline).flows()} == before
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_a_step_of_static_rows_fails_the_run_that_reads_it(stage: Stage) -> None:
     (stage.folder / "pumps.csv").write_text("1,ok\n2,\n")

@@ -65,6 +65,7 @@ def test_no_message_has_the_password_of_a_url(url: str) -> None:
     assert PASSWORD not in str(refused.value)
 
 
+@pytest.mark.more
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("url", "options"),
@@ -105,6 +106,7 @@ def test_tables_of_every_name_can_be_read(spark: SparkSession, tmp_path: Path) -
     warehouse.engine.dispose()
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_fields_of_records_become_columns_and_no_sql(stage: Stage) -> None:
     """`--infer` makes the columns of the names of fields, which whoever writes to the topic chooses."""

@@ -72,6 +72,7 @@ def test_a_stream_has_one_key_for_both_zeros(stage: Stage) -> None:
         numbers(stage.folder, "delete from once")
 
 
+@pytest.mark.more
 def test_other_values_and_types_are_kept(spark: SparkSession) -> None:
     kinds = "d DOUBLE, f FLOAT, s STRUCT<a: ARRAY<DOUBLE>, n: INT>, n BIGINT"
     rows = [(-0.0, -0.0, ([-0.0, None, 1.5], 1), 0), (None, 2.5, None, None)]

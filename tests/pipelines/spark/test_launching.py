@@ -88,6 +88,7 @@ DEFINITION = """
 """
 
 
+@pytest.mark.more(but="standard")
 @pytest.mark.spark
 @pytest.mark.parametrize("engine", ["standard", "batch"])
 def test_a_definition_that_spark_refuses_is_not_started(

@@ -80,6 +80,7 @@ def test_whatever_has_a_name_can_be_asked(stage: Stage) -> None:
         asked(stage, "select * from a.b", context)
 
 
+@pytest.mark.more
 def test_a_topic_without_objects_has_no_columns(stage: Stage) -> None:
     stage.create("in")
     stage.produce("in", [b"text"])
@@ -88,6 +89,7 @@ def test_a_topic_without_objects_has_no_columns(stage: Stage) -> None:
         asked(stage, "select * from `@in`", QueryContext(nothing, inferred=frozenset({stage.topic("in")})))
 
 
+@pytest.mark.more
 def test_brokers_are_asked_only_where_they_are_needed(stage: Stage) -> None:
     context = QueryContext(Pipeline("sql", bootstrap_servers="127.0.0.1:1"))
     catalog = Catalog(context)
@@ -110,6 +112,7 @@ def test_what_spark_refuses_is_reported_in_a_sentence(stage: Stage, monkeypatch:
         pass
 
 
+@pytest.mark.more
 def test_a_batch_that_cannot_be_read_is_reported_with_its_partition(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,7 @@ def test_views_are_rebuilt_and_the_stream_goes_on(stage: Stage) -> None:
     assert len(stage.read("out")) == 5
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_a_changed_view_is_refused_until_it_is_rebuilt(stage: Stage) -> None:
     """Other changes, of an expectation and by a further sink, are of no view."""
@@ -167,6 +168,7 @@ def test_a_table_whose_new_name_postgresql_would_cut_is_not_rebuilt() -> None:
         refuse(long)
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_a_rebuild_reads_the_records_that_the_stream_has_read(stage: Stage) -> None:
     """Neither those before a stream with start: latest, nor those of a partition that it will read later."""
@@ -204,6 +206,7 @@ WITH_STATIC_TOPICS = """
 """
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_a_rebuild_and_a_backfill_read_the_whole_of_a_static_topic(stage: Stage) -> None:
     for name in ("in", "names", "kinds"):

@@ -117,6 +117,7 @@ def files_with(folder: Path, texts: list[str]) -> list[str]:
     return [str(path) for path in files if any(text in path.read_bytes() for text in wanted)]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("protocol", ["SASL_SSL", pytest.param("SSL", marks=pytest.mark.soak)])
 def test_pipeline_reads_and_writes_a_secured_cluster(stage: Stage, secured: SecuredBroker, protocol: str) -> None:
     stage.create("in")

@@ -238,6 +238,7 @@ def test_what_only_spark_can_judge_is_left_to_it(topics: Stage, value: Any) -> N
         answer(topics, "select id from `@json`", context)
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_columns_are_inferred_as_spark_infers_them(stage: Stage) -> None:
     stage.create("json")

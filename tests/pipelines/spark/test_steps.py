@@ -94,6 +94,7 @@ def test_windows_are_written_while_they_change_and_when_they_are_final(stage: St
     assert [(record.key, record.json["events"]) for record in stage.read("finished")] == [("1", 3)]
 
 
+@pytest.mark.more
 def test_avro_is_decoded(stage: Stage) -> None:
     schema = {
         "type": "record",

@@ -60,6 +60,7 @@ sinks:
 """
 
 
+@pytest.mark.more
 def test_a_join_has_state_behind_it(stage: Stage) -> None:
     """The last rows advance the watermark past the others."""
     shown: list[list[Row]] = [[(1, 1, 0.0), (2, 2, 5.0), (2, 3, 70.0)]]

@@ -129,6 +129,7 @@ cases:
 """
 
 
+@pytest.mark.more(but="a timer fires when the time has come-definition2-cases2")
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(

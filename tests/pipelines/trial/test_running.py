@@ -151,6 +151,7 @@ def run_case(spark: SparkSession, files: list[CaseFile], name: str) -> Result:
     return result
 
 
+@pytest.mark.more(but="all of it")
 @pytest.mark.parametrize(
     "name",
     [
@@ -163,6 +164,7 @@ def test_a_case_passes(spark: SparkSession, files: list[CaseFile], name: str) ->
     assert run_case(spark, files, name).differences == ()
 
 
+@pytest.mark.more(but="wrong-step 'good' has no column 'idd'; did you mean 'id'?")
 @pytest.mark.parametrize(
     ("name", "message"),
     [

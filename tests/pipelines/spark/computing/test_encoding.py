@@ -60,6 +60,7 @@ def records_of(frame: Frame, encoded: Encoded) -> list[Any]:
     return sorted(frame.frame.select(each.alias("it")).where("it is not null").select("it.*").collect(), key=repr)
 
 
+@pytest.mark.more(but="True-all columns")
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 @pytest.mark.parametrize("has_origin", [True, False])
 def test_arrays_of_rows_have_the_records_of_single_ones(
@@ -97,6 +98,7 @@ def test_a_record_has_the_columns_and_headers_of_its_end(spark: SparkSession) ->
     assert [each.headers[1:] for each in deleted] == [[("n", b"3"), ("it's", None)]]
 
 
+@pytest.mark.more(but="True")
 @pytest.mark.parametrize("has_origin", [True, False])
 def test_a_dead_letter_has_the_record_and_its_reason(spark: SparkSession, has_origin: bool) -> None:
     refused = rows_of(spark, has_origin=has_origin).withColumn(REJECTED, F.concat(F.lit("why: "), "id"))
@@ -111,6 +113,7 @@ def test_a_dead_letter_has_the_record_and_its_reason(spark: SparkSession, has_or
         assert sorted(each.value or b"" for each in found[0]) == [b"", b"", b"\x00\xff"]
 
 
+@pytest.mark.more(but="False")
 @pytest.mark.parametrize("is_many", [False, True])
 def test_a_row_whose_record_cannot_be_computed_is_refused(spark: SparkSession, is_many: bool) -> None:
     target = TopicTarget("out", key="cast(name as int)", value=("name",), encoding=Encoding.TEXT)

@@ -92,6 +92,7 @@ def processed(spark: SparkSession, *, is_whole: bool, limit: int = 100) -> tuple
     return report, written
 
 
+@pytest.mark.more(but="False")
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_a_batch_is_counted_and_written(spark: SparkSession, is_whole: bool) -> None:
     report, written = processed(spark, is_whole=is_whole)

@@ -69,6 +69,7 @@ def test_windows_of_a_stream_are_those_of_a_batch(spark: SparkSession, tmp_path:
 SESSIONS = "select customer, session_window.start as window_start, session_window.end as window_end, count(*) as n"
 
 
+@pytest.mark.more(but="False-True")
 @pytest.mark.spark
 @pytest.mark.parametrize(("is_sql", "is_stream"), [(False, True), (False, False), (True, False)])
 def test_a_filter_sees_whole_sessions(spark: SparkSession, tmp_path: Path, *, is_sql: bool, is_stream: bool) -> None:

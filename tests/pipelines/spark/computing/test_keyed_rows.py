@@ -44,6 +44,7 @@ def drawn() -> list[list[dict[str, Any]]]:
     ]
 
 
+@pytest.mark.more(but="4000-1")
 @pytest.mark.parametrize(("within_ms", "partitions"), [(4_000, "1"), (4_000, "3"), (None, "1")])
 def test_a_stream_and_a_batch_drop_the_same_rows(
     spark: SparkSession, tmp_path: Path, within_ms: int | None, partitions: str
@@ -79,6 +80,7 @@ def described(frame: DataFrame) -> list[tuple[Any, ...]]:
     return [(each.name, each.dataType, each.metadata) for each in frame.schema.fields]
 
 
+@pytest.mark.more
 def test_keys_are_forgotten_when_the_watermark_has_passed_their_period(spark: SparkSession, tmp_path: Path) -> None:
     times = [[0] * 10, [1000], [1001]]
     batches = [
@@ -125,6 +127,7 @@ class Totals(StatefulProcessor):
 """
 
 
+@pytest.mark.more(but="event")
 @pytest.mark.parametrize("clock", StateClock)
 def test_a_processor_keeps_the_state_of_each_key(spark: SparkSession, tmp_path: Path, clock: StateClock) -> None:
     session = spark.newSession()

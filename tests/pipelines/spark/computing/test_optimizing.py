@@ -15,7 +15,7 @@ from odradek.pipelines.spark.sessions.private_names import NAMES, PLANNING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.more, pytest.mark.spark]
 
 
 def layered(session: SparkSession) -> DataFrame:

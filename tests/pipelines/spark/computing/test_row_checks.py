@@ -60,6 +60,7 @@ def unmet_of(row: tuple[int, int | None, int | None, list[str]], checks: Sequenc
     return [each for each in checks if each.name in row[3]]
 
 
+@pytest.mark.more(but="False-all")
 @pytest.mark.parametrize("checks", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("is_many", [False, True])
 def test_rows_are_kept_refused_and_counted(spark: SparkSession, checks: list[Check], is_many: bool) -> None:
@@ -80,6 +81,7 @@ def test_rows_are_kept_refused_and_counted(spark: SparkSession, checks: list[Che
         assert counts[f"unmet t: {check.name}"] == sum(check in each for _, each in unmet), check.name
 
 
+@pytest.mark.more(but="False")
 @pytest.mark.parametrize("is_many", [False, True])
 def test_a_row_stops_the_pipeline(spark: SparkSession, is_many: bool) -> None:
     frame, rows = frame_of(spark, is_many=is_many)

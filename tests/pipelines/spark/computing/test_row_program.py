@@ -125,6 +125,7 @@ def test_all_ends_of_a_flow_are_written_and_counted_in_one_pass(spark: SparkSess
     }
 
 
+@pytest.mark.more
 def test_a_record_has_several_rows(spark: SparkSession) -> None:
     (program,) = programs(sound(SOURCES + STEPS["several rows"]), records(spark))
     out = ['{"id":1,"name":"a","item":1}', '{"id":1,"name":"a","item":3}']
@@ -188,6 +189,7 @@ sinks: {out: {from: readings, topic: out, key: id}}
     assert letters_of(program) == [("readings", "no event time", 2)]
 
 
+@pytest.mark.more
 def test_rows_that_are_not_of_a_topic_are_checked_and_written(spark: SparkSession) -> None:
     pipeline = sound(
         SOURCES

@@ -214,6 +214,7 @@ def check(readings: DataFrame, query: str) -> None:
     assert_same_row_by_row(readings, query)
 
 
+@pytest.mark.more
 @pytest.mark.spark
 @settings(max_examples=5)
 @given(query=QUERIES)

@@ -67,6 +67,7 @@ def expected(spark: SparkSession, folder: Path, sql: str) -> list[tuple[Any, ...
     return of_interest([tuple(row) for row in spark.sql(sql).collect()])
 
 
+@pytest.mark.more(but="full")
 @pytest.mark.parametrize("how", KINDS)
 def test_a_declared_join_has_the_rows_of_sql(spark: SparkSession, tmp_path: Path, how: StreamJoinKind) -> None:
     is_stream = how is StreamJoinKind.FULL
@@ -83,6 +84,7 @@ def test_a_declared_join_has_the_rows_of_sql(spark: SparkSession, tmp_path: Path
     assert of_interest(found) == wanted
 
 
+@pytest.mark.more(but="left-time1")
 @pytest.mark.parametrize(("how", "time"), [("inner", ["at"]), ("left", ["at"]), ("right", ["paid_at"]), ("full", [])])
 def test_a_row_has_the_event_time_of_the_side_that_is_kept(
     spark: SparkSession, tmp_path: Path, how: str, time: list[str]
@@ -104,6 +106,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.more(but="on")
 @pytest.mark.parametrize("text", QUERIES.values(), ids=QUERIES)
 def test_a_join_in_sql_has_the_rows_of_spark(spark: SparkSession, tmp_path: Path, text: str) -> None:
     plan = sound_plan(f'steps: {{s: {{sql: "{text}"}}}}\nsinks: {{out: {{from: s, topic: out}}}}\n')
@@ -126,6 +129,7 @@ sources:
 """
 
 
+@pytest.mark.more(but="full")
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
 def test_columns_of_using_have_the_value_of_the_side_that_has_one(
     spark: SparkSession, tmp_path: Path, how: str

@@ -150,6 +150,7 @@ def test_what_a_table_refuses_is_a_dead_letter(spark: SparkSession) -> None:
     assert (reason.partition(":")[0], key) == ("does not fit the schema", "not a number")
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", ["placed", "joined", "chosen"])
 def test_rows_that_are_joined_with_a_static_topic_are_of_the_records_of_the_stream(
     spark: SparkSession, name: str
@@ -176,6 +177,7 @@ sinks: {SINKS}
 """
 
 
+@pytest.mark.more
 def test_what_is_not_plain_is_sql_that_spark_runs(spark: SparkSession) -> None:
     """Whether a SELECT can be computed as columns is known from the plan alone."""
     names = ["outer", "json", "wide", "named"]

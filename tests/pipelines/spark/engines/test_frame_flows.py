@@ -109,6 +109,7 @@ def run(spark: SparkSession, folder: Path, steps: str, engine: str) -> tuple[Fol
     return stage, reports
 
 
+@pytest.mark.more(but="standard")
 @pytest.mark.parametrize("engine", ["standard", "batch"])
 def test_joins_and_unions_are_computed_batch_by_batch(spark: SparkSession, tmp_path: Path, engine: str) -> None:
     stage, reports = run(spark, tmp_path, STEPS["frames"], engine)
@@ -126,6 +127,7 @@ def test_joins_and_unions_are_computed_batch_by_batch(spark: SparkSession, tmp_p
     stage.close()
 
 
+@pytest.mark.more(but="standard")
 @pytest.mark.parametrize("engine", ["standard", "batch"])
 def test_state_is_kept_between_batches(spark: SparkSession, tmp_path: Path, engine: str) -> None:
     stage, _ = run(spark, tmp_path, STEPS["state"], engine)
@@ -148,6 +150,7 @@ def three_partitions(spark: SparkSession) -> Iterator[None]:
     spark.conf.set(SHUFFLE_PARTITIONS, before)
 
 
+@pytest.mark.more
 @pytest.mark.usefixtures("three_partitions")
 def test_duplicates_are_found_in_any_partition(spark: SparkSession, tmp_path: Path) -> None:
     """With several partitions, the batches of `within` are sorted, and Spark checks the query without the sort."""
@@ -180,6 +183,7 @@ class Numbered(StatefulProcessor):
 """
 
 
+@pytest.mark.more(but="standard")
 @pytest.mark.usefixtures("three_partitions")
 @pytest.mark.parametrize("engine", ["standard", "batch"])
 def test_a_processor_gets_the_rows_of_a_key_in_the_order_of_their_records(
@@ -214,6 +218,7 @@ sinks:
 """
 
 
+@pytest.mark.more
 def test_rows_that_a_step_removes_move_the_watermark(spark: SparkSession, tmp_path: Path) -> None:
     """Also rows without the key of a join. The last order is late."""
     stage = FolderStage(spark, tmp_path, f"{SOURCES}\n{MOVED}")
@@ -249,6 +254,7 @@ def names(frame):
 """
 
 
+@pytest.mark.more
 def test_internal_columns_are_not_seen(spark: SparkSession, tmp_path: Path) -> None:
     """By a star in SQL, in an aggregate and in an expression of a sink, and by functions."""
     (tmp_path / "seeing.py").write_text(SEEING)

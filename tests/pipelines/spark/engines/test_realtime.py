@@ -87,6 +87,7 @@ def violations_in(reports: list[BatchReport]) -> Counter[tuple[str, str]]:
     return +found
 
 
+@pytest.mark.more
 @pytest.mark.usefixtures("short_batches")
 def test_records_are_written_and_counted(stage: Stage) -> None:
     stage.create("in", 1)

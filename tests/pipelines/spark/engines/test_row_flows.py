@@ -95,6 +95,7 @@ sinks:
 """
 
 
+@pytest.mark.more
 def test_a_row_program_writes_what_the_tables_of_a_batch_have(stage: Stage) -> None:
     """Covers names that the record has too, names in another case, and an expression that fails without a row."""
     stage.create("in", 1)

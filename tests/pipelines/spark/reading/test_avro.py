@@ -185,6 +185,7 @@ def test_two_writers_of_one_topic_become_rows_of_one_schema(spark: SparkSession)
     assert [row["rejected"][:20] for row in rows[2:]] == ["unknown schema id: 9", "no value"]
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_avros_java_library_resolves_the_same(spark: SparkSession) -> None:
     java = spark._jvm.org.apache.avro  # type: ignore[union-attr]  # a local session has a JVM

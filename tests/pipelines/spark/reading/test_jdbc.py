@@ -61,6 +61,7 @@ def test_an_integer_of_sqlite_that_does_not_fit_is_refused(spark: SparkSession, 
     assert [tuple(row) for row in read(spark, tmp_path / "t.db", customSchema="id BIGINT").collect()] == [(5 * 10**9,)]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("option", ["customSchema", "customschema"])
 def test_types_that_the_user_chose_leave_the_other_columns_of_sqlite_as_declared(
     spark: SparkSession, tmp_path: Path, option: str

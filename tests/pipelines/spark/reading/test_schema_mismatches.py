@@ -67,6 +67,7 @@ def test_the_reason_does_not_grow_with_the_fields() -> None:
     assert misfit_message("a", many).count("(") == misfit_message("a", few).count("(")
 
 
+@pytest.mark.more
 def test_the_reason_does_not_divide_the_generated_code(spark: SparkSession) -> None:
     """A parse outside the generator made one more part of the code, and each batch of the rigs a fifth longer."""
     raw = spark.createDataFrame([(None, b"{}", "rigs", 0, 0, None, 0, None)], RECORD_DDL)

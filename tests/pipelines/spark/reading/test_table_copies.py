@@ -59,6 +59,7 @@ def test_a_table_is_read_again_only_after_its_time(spark: SparkSession, tmp_path
     assert names(read(spark.newSession(), file, Duration(3_600_000))) == ["a"]  # sessions of queries share the copy
 
 
+@pytest.mark.more
 def test_queries_that_were_planned_before_get_the_new_rows(spark: SparkSession, tmp_path: Path) -> None:
     file = tmp_path / "pumps.db"
     insert(file, "a")
@@ -118,6 +119,7 @@ JOINED = """
 """
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "refresh",
     [

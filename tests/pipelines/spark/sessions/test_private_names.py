@@ -57,6 +57,7 @@ def remove(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setitem(NAMES, key, replace(NAMES[key], path=f"{NAMES[key].path}Renamed"))
 
 
+@pytest.mark.more
 @pytest.mark.spark
 @pytest.mark.parametrize("key", PLANNED)
 def test_without_a_name_of_the_planner_plans_are_those_of_spark(

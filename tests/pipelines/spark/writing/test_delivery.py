@@ -153,6 +153,7 @@ def test_of_a_batch_that_is_half_written_the_rest_is_written(kafka_stage: Stage)
     assert all(counts[found] == (2 if partition in again else 1) for found, partition in by_partition.items())
 
 
+@pytest.mark.more
 def test_an_earlier_run_with_another_checkpoint_stops(kafka_stage: Stage) -> None:
     pipeline = filled(kafka_stage, ONE_FLOW)
     running = StandardEngine(kafka_stage.spark, plan_again(pipeline), prepare_topics(pipeline)).start()

@@ -168,6 +168,7 @@ def group_rows(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
 FLAT = "select w.end as until, k as who, c, last from few"
 
 
+@pytest.mark.more(but="True-where c < 8")
 @pytest.mark.parametrize("behind", ["where c < 8", "lateral view explode(filter(array(1, 2), i -> c < 8)) t as i"])
 @pytest.mark.parametrize("is_program", [True, False])
 def test_groups_that_are_not_written_any_more_are_deleted(
@@ -216,6 +217,7 @@ def test_a_view_of_all_rows_has_one_row(spark: SparkSession, tmp_path: Path) -> 
         assert [row[0] for row in stored(tmp_path, "select n from total")] == ([number] if number < 3 else [])
 
 
+@pytest.mark.more(but="DECIMAL(20, 4)-values1")
 @pytest.mark.parametrize(
     ("kind", "values"),
     [

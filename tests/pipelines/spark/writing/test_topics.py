@@ -125,6 +125,7 @@ def test_text_and_bytes_pass_through(stage: Stage) -> None:
     assert [record.value for record in stage.read("loud")][1] == b"HELLO"
 
 
+@pytest.mark.more
 def test_an_expectation_may_stop_the_pipeline(stage: Stage) -> None:
     stage.create("in")
     stage.produce("in", [{"id": -1}])
