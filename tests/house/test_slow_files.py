@@ -28,13 +28,18 @@ import subprocess, sys
 def test_waits_for_it():
     subprocess.run([sys.executable, "burn.py"], check=True)
 """,
+    "leave.py": """
+import subprocess, sys, time
+
+print(subprocess.Popen([sys.executable, "burn.py"]).pid)
+time.sleep(0.3)  # a measured time: at the next look at all processes, its parent is known
+""",
     "test_orphan.py": """
-import os, pathlib, subprocess, sys, time
+import pathlib, subprocess, sys, time
 
 def test_orphan():
-    '''The orphan ends after its parent, as a JVM does, and nobody here can wait for it.'''
-    start = "import subprocess, sys, time; print(subprocess.Popen([sys.executable, 'burn.py']).pid); sys.stdin.read(1)"
-    number = subprocess.run([sys.executable, "-c", start], check=True, capture_output=True, text=True).stdout.strip()
+    # It ends after its parent, as a JVM does, and nobody here can wait for it.
+    number = subprocess.run([sys.executable, "leave.py"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     while pathlib.Path("/proc", number).exists():
         time.sleep(0.01)  # a poll's pause
 """,
