@@ -49,7 +49,7 @@ suite: $(READY)
 
 more: $(READY) ## Variants and longer runs of what `make test` shows; for a change of what they test
 	$(PYTEST) --suite more --hypothesis-profile=many $(ARGS)
-	$(PYTEST) -m hypothesis --hypothesis-profile=many $(ARGS)
+	EXAMPLES=2 $(PYTEST) -m hypothesis --hypothesis-profile=many $(ARGS)
 
 oracle: $(READY) ## Apache Kafka gives the answers that the tests state (ARGS=--update records them again)
 	$(PYTEST) --suite oracle $(ARGS)

@@ -46,6 +46,7 @@ def test_every_experiment_is_covered_here() -> None:
     assert {*BY_GO, *BY_LIBRDKAFKA, *SCALES, *CLUSTERS, *PIPELINES} == set(NAMES)
 
 
+@pytest.mark.more
 def test_librdkafka_measures_what_it_can(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = [name for name in QUICK if name in BY_LIBRDKAFKA | NEED_GO or not HAS_GO]
     results = bench(tmp_path, "--alone", "--generator", "librdkafka", "--only", ",".join(names))

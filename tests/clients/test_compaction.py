@@ -97,6 +97,7 @@ def is_clean(running: RunningBroker, end_offset: int) -> bool:
     return clean_offset(running, "compacted") >= end_offset
 
 
+@pytest.mark.more
 @pytest.mark.jvm
 def test_readers_find_the_latest_values_and_kafkas_tools_nothing_wrong(running: RunningBroker, jvm: None) -> None:
     directory = make_topic(running, "compacted")

@@ -107,6 +107,7 @@ def everywhere(topics: list[str], written: int, others: int) -> dict[str, list[t
     return dict.fromkeys(topics, offsets)
 
 
+@pytest.mark.more
 @pytest.mark.timeout(900)
 def test_a_transaction_of_ten_thousand_partitions(wire: WireClient, topics: list[str]) -> None:
     """Committed, and the next one aborted. In `make test` it has a thousand partitions."""

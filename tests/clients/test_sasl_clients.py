@@ -96,6 +96,7 @@ def write_and_read_with_librdkafka(settings: dict[str, Any], topic: str) -> None
         consumer.close()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("mechanism", "user", "password"), CREDENTIALS)
 def test_kafka_python_writes_and_reads(secured: SaslBroker, mechanism: str, user: str, password: str) -> None:
     topic = f"kafka-python-{mechanism}"
@@ -116,6 +117,7 @@ def test_kafka_python_writes_and_reads(secured: SaslBroker, mechanism: str, user
         consumer.close()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("mechanism", "user", "password"), CREDENTIALS)
 async def test_aiokafka_writes_and_reads(secured: SaslBroker, mechanism: str, user: str, password: str) -> None:
     settings = {"sasl_mechanism": mechanism, "sasl_plain_username": user, "sasl_plain_password": password}
@@ -190,6 +192,7 @@ def java_client(path: Path, module: str, mechanism: str, options: str) -> Path:
     return path
 
 
+@pytest.mark.more
 def test_tools_of_kafka_manage_users_and_tokens(secured: SaslBroker, tools: ToolSession, tmp_path: Path) -> None:
     plain = java_client(
         tmp_path / "plain", "plain.PlainLoginModule", "PLAIN", 'username="alice" password="alice secret"'

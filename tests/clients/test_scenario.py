@@ -59,7 +59,7 @@ DRIVERS: dict[str, Callable[[str], Driver]] = {
     "kafka-python": _python("kafka_python_driver"),
     "kafka-tools": ToolsDriver,
 }
-IN_MORE = ("aiokafka", "kafka-python", "franz-go")
+IN_MORE = ("aiokafka", "kafka-python", "franz-go", "java")
 IN_SOAK = ("java-4.3", "kafka-tools")
 MARKS = {
     "java": [pytest.mark.jvm],
@@ -70,7 +70,7 @@ MARKS = {
 
 
 def _parameter(name: str) -> Any:
-    """Librdkafka and the Java client run in `make test`, the other clients in `make more`.
+    """Librdkafka runs in `make test`, the other clients in `make more`.
 
     Kafka's tools run in `make soak`: a tool for each step takes the longest, and other tests run them, too. So does
     the older Java client: the tools, which other tests run, contain it."""

@@ -38,7 +38,7 @@ PROPERTIES: dict[str, str | int] = {
     "transaction.state.log.num.partitions": 3,
 }
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.more, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

@@ -164,6 +164,7 @@ def test_a_record_is_stepped_through_and_copied(page: Page, topic: str, produce:
     assert download.value.suggested_filename == f"{topic}-0-0.json"
 
 
+@pytest.mark.more
 def test_charts_move_and_the_keyboard_works(page: Page, topic: str) -> None:
     page.goto("/")
     for chart in ("records", "bytes"):

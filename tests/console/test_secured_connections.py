@@ -57,6 +57,7 @@ def secured(certificates: Path) -> Iterator[Secured]:
         yield Secured(certificates, f"127.0.0.1:{running.ports['SSL']}")
 
 
+@pytest.mark.more(but="profile")
 @pytest.mark.parametrize("way", ["secure", "command-config", "profile"])
 def test_the_command_connects_to_a_cluster_with_mutual_tls(secured: Secured, way: str, tmp_path: Path) -> None:
     options = {

@@ -110,6 +110,7 @@ def link_files(distribution: importlib.metadata.Distribution, packages: Path) ->
             target.symlink_to(Path(str(distribution.locate_file(file))).resolve())
 
 
+@pytest.mark.more
 def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.partition("/")[0] for name in names}
@@ -125,6 +126,7 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
         assert any(name.startswith(f"odradek/{asset}") for name in names), asset
 
 
+@pytest.mark.more
 def test_the_metadata_of_the_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [each for each in archive.namelist() if each.endswith(".dist-info/METADATA")]
@@ -140,6 +142,7 @@ def test_the_metadata_of_the_wheel(wheel: Path) -> None:
     assert "odradek = odradek.testing.plugin" in points
 
 
+@pytest.mark.more
 def test_the_source_distribution_has_what_the_tests_need(built: Path) -> None:
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
@@ -163,6 +166,7 @@ def started(*command: str | Path) -> Iterator[dict[str, Any]]:
             process.wait(60)
 
 
+@pytest.mark.more
 def test_it_works_in_an_empty_environment(program: Path, tmp_path: Path) -> None:
     def odradek(*arguments: str, given: str = "") -> str:
         done = subprocess.run(

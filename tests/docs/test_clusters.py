@@ -23,6 +23,7 @@ def is_listening(port: int) -> bool:
         return attempt.connect_ex(("127.0.0.1", port)) == 0
 
 
+@pytest.mark.more
 @pytest.mark.timeout(180)
 def test_a_cluster_on_one_machine_starts_when_its_commands_are_pasted(tmp_path: Path, jvm: None) -> None:
     text = (DOCS / "clusters.md").read_text()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.timeout(300), pytest.mark.jvm, pytest.mark.go]
 
 # Of both protocols; the others differ in the assignor only.
-SUITES: dict[MixedGroup, Any] = {MIXED[0]: pytest.mark.more, MIXED[-1]: ()}
+SUITES: dict[MixedGroup, Any] = dict.fromkeys((MIXED[0], MIXED[-1]), pytest.mark.more)
 PARTITION_COUNT = 10
 RECORDS_A_TURN = 20  # per partition
 TURN_S = 0.1

@@ -156,6 +156,7 @@ async def test_controller_whose_session_expired_is_refused(stores: RealStores) -
     assert await second.commit(change, expected_version=0, controller_epoch=new) is CommitOutcome.COMMITTED
 
 
+@pytest.mark.more
 async def test_slow_reader_survives_snapshots_and_little_is_left(
     stores: RealStores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +192,7 @@ async def test_parts_of_commits_that_were_never_made_are_removed(
     assert await session.children(PARTS) == []
 
 
+@pytest.mark.more
 @pytest.mark.timeout(300)
 async def test_commit_is_made_once_though_the_server_is_killed(stores: RealStores) -> None:
     from odradek.testing import zookeeper

@@ -133,6 +133,7 @@ def test_killed_controller_returns_without_waiting_for_its_session(cluster: Clus
     cluster.create_topic("after-kill")
 
 
+@pytest.mark.more
 @pytest.mark.timeout(300)
 def test_records_flow_while_zookeeper_is_away(cluster: Cluster) -> None:
     cluster.create_topic("flow")

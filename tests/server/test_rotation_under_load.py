@@ -201,6 +201,7 @@ class Secured:
 RIGHTS = ((TOPIC_TYPE, READ), (TOPIC_TYPE, WRITE), (TOPIC_TYPE, DESCRIBE), (GROUP_TYPE, READ))
 
 
+@pytest.mark.more
 def test_nobody_who_may_is_refused_while_everything_rotates(tmp_path: Path) -> None:
     secured = Secured(tmp_path)
     try:

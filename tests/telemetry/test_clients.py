@@ -142,6 +142,7 @@ def test_java_clients_push_their_metrics_as_kafkas_tool_asks(running: RunningBro
         assert run_odradek("client", "subscriptions", "-b", address, "--format", "json").output == ""
 
 
+@pytest.mark.more
 @pytest.mark.timeout(180)
 def test_clients_of_all_brokers_are_listed() -> None:
     with cluster(brokers=2) as running:

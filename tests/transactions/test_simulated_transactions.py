@@ -54,6 +54,7 @@ def test_transactions_are_whole(seed: int) -> None:
     assert result.lives > 1
 
 
+@pytest.mark.more
 def test_a_seed_replays_exactly_in_another_process() -> None:
     program = "from tests.transactions.story import tell; print(*[tell(seed).digest for seed in (0, 3)])"
     one, other = processes.outputs(program)

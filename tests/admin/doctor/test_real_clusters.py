@@ -26,6 +26,7 @@ def diagnose(address: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.more
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(shutil.which("java") is None, reason="needs Java, 11 or newer, on the PATH")
 def test_a_dead_broker_is_found_with_what_it_takes_away() -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from odradek.testing import RunningCluster
 
+pytestmark = pytest.mark.more
+
 GROUPS = ("g-1", "g-2", "g-3", "g-4", "g-5", "g-6")
 
 

@@ -32,6 +32,7 @@ def test_it_streams_for_the_time_asked_and_loses_nothing(offline: Run) -> None:
     assert summary["latency_ms"]["p50"] > 0
 
 
+@pytest.mark.more
 def test_plain_lines_where_there_is_no_terminal(offline: Run) -> None:
     ran = offline("demo", "--port", "0", "--seconds", "2")
     assert ran.code == 0, ran.errors
@@ -56,6 +57,7 @@ def test_a_port_that_is_taken_is_reported_with_another(offline: Run) -> None:
     assert f"odradek demo --port {port + 100 if port < 65436 else 0}\n" in ran.errors
 
 
+@pytest.mark.more
 def test_data_is_kept_where_asked_and_found_again(offline: Run, tmp_path: Path) -> None:
     where = ("--port", "0", "--data-dir", str(tmp_path / "kept"), "--seconds", "1", "--format", "json")
     for _ in range(2):
@@ -95,6 +97,7 @@ def test_ctrl_c_is_a_good_end_and_leaves_no_broker() -> None:
         assert probe.connect_ex((host, int(port))) != 0
 
 
+@pytest.mark.more
 def test_records_of_others_are_shown_and_not_counted() -> None:
     with RunningDemo("--rate", "5") as demo:
         for arguments in (["-v", "hello"], ["-v", '{"a":1}'], ["-k", "k", "--null-value"]):
@@ -105,6 +108,7 @@ def test_records_of_others_are_shown_and_not_counted() -> None:
         assert demo.summary_after_ctrl_c()["of_others"] == 3
 
 
+@pytest.mark.more
 def test_a_deleted_topic_ends_it_with_a_line() -> None:
     with RunningDemo("--seconds", "60") as demo:
         demo.next_row()
