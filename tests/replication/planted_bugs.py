@@ -89,11 +89,12 @@ def planted(patches: list[tuple[Any, str, Any]]) -> Iterator[None]:
 
 
 def seeds_until_found(patches: list[tuple[Any, str, Any]], run: Callable[[int], object], limit: int) -> int | None:
-    """How many seeds it takes to notice the bug; None if none of them does."""
+    """How many seeds it takes to notice the bug, which is printed, too; None if none of them does."""
     with planted(patches):
         for seed in range(limit):
             try:
                 run(seed)
             except AssertionError:
+                print(f"found by {seed + 1} seeds")
                 return seed + 1
     return None
