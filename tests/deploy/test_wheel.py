@@ -103,8 +103,9 @@ def installed(wheel: Path, distributions: Iterable[str], directory: Path) -> Pat
 
 
 def link_files(distribution: importlib.metadata.Distribution, packages: Path) -> None:
+    """Also those of bytecode, which pip makes: without it, each process of Spark compiles PySpark for over a second."""
     for file in distribution.files or ():
-        if ".." not in file.parts and file.suffix != ".pyc":
+        if ".." not in file.parts:
             target = packages / file
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(Path(str(distribution.locate_file(file))).resolve())
