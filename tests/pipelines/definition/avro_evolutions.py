@@ -59,7 +59,7 @@ def promoted(writer: str, reader: str, convert: Any) -> Evolution:
 
 @st.composite
 def evolutions(draw: st.DrawFn, name: str = "r", depth: int = 2) -> Evolution:
-    choices = ["same", "promoted", "nullable", "enum", "union", "fixed"]
+    choices = ["same", "promoted", "nullable", "enum", "fixed"]
     if depth > 0:
         choices += ["array", "map", "record", "record"]
     kind = draw(st.sampled_from(choices))
@@ -72,8 +72,6 @@ def evolutions(draw: st.DrawFn, name: str = "r", depth: int = 2) -> Evolution:
     if kind == "fixed":
         schema = {"type": "fixed", "name": f"{name}_fixed", "size": 2}
         return Evolution(schema, schema, st.binary(min_size=2, max_size=2).map(lambda value: (value, value)))
-    if kind == "union":
-        return union(draw(st.permutations(["null", "boolean", "long", "string"])))
     if kind == "nullable":
         return nullable(draw(evolutions(name, 0).filter(lambda each: not isinstance(each.reader, list))), draw)
     if kind == "record":
@@ -101,18 +99,6 @@ def enum(name: str, is_renamed: bool) -> Evolution:
         reader = {**reader, "name": f"{name}_other", "aliases": [f"{name}_enum"]}
     values = st.sampled_from([("A", "A"), ("B", "B"), ("GONE", "Z")])
     return Evolution(writer, reader, values)
-
-
-def union(members: list[str]) -> Evolution:
-    """A union in another order, with one member more; the reader's column is a struct with one member set."""
-    reader = ["null", "boolean", "long", "string", "bytes"]
-    place = {"boolean": "member0", "long": "member1", "string": "member2"}
-    real = [
-        VALUES[kind].map(lambda value, member=place[kind]: (value, {member: value}))  # type: ignore[misc]  # a default
-        for kind in members
-        if kind != "null"
-    ]
-    return Evolution(members, reader, st.one_of(st.just((None, None)), *real))
 
 
 def nullable(inner: Evolution, draw: st.DrawFn) -> Evolution:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from odradek.pipelines.definition.avro_types import avro_columns
+from odradek.pipelines.definition.avro import avro_columns
 from odradek.pipelines.definition.model import RecordFormat, RecordSchema, Source, TopicOrigin
 from odradek.pipelines.definition.places import NOWHERE, Problems
 from odradek.pipelines.definition.vocabulary import Encoding

@@ -62,8 +62,7 @@ class Kind(StrEnum):
     START = "word, time or offsets"
     KEYS = "keys"
     NAMED = "keys by name"
-    FILES = "file or list of files"  # read before the definition is parsed, as those of OTHER
-    OTHER = "values by name"
+    OTHER = "values by name"  # read before the definition is parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +306,6 @@ SETTINGS = (
 PIPELINE = Key("", Kind.KEYS, "A whole definition.", keys=(
     Key("pipeline", Kind.TEXT, "Name of the pipeline: letters, digits, dashes and underscores."),
     *SETTINGS,
-    Key("include", Kind.FILES, "Files whose sections are part of this definition."),
     Key("parameters", Kind.OTHER, "Parameters by name, used as ${NAME}."),
     Key("profiles", Kind.OTHER, "Settings by profile, chosen with --profile."),
     FUNCTION,

@@ -1,4 +1,4 @@
-"""Makes definitions of files: reads them, adds what they include, chooses profile and parameters, parses and checks.
+"""Makes definitions of files: reads them, chooses profile and parameters, parses and checks.
 
 Definitions in YAML and in Python both end in `assembled`.
 """
@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.decorators import Pipeline as PythonPipeline
-from odradek.pipelines.definition.including import with_includes
 from odradek.pipelines.definition.nodes import MappingNode
 from odradek.pipelines.definition.parsing import parse_pipeline
 from odradek.pipelines.definition.places import Place, Problem, ProblemList, Problems
@@ -107,12 +105,10 @@ def assembled(
         problems.error(Place(file, 1, 1), "the file is empty", "start with `pipeline: name`")
     whole = root
     if isinstance(root, MappingNode):
-        included = with_includes(root, environment, problems)
-        combined = with_profile(included, choices.chosen_profile(environment), problems)
+        combined = with_profile(root, choices.chosen_profile(environment), problems)
         parameters = parameters_of(combined, choices.parameters, problems)
         kept = MappingNode(tuple(each for each in combined.entries if each[0].text != "parameters"), combined.place)
         whole = Substitution(parameters, environment, problems).of(kept)
-        problems.folder = Path(file).parent.absolute()
     return finished(None if whole is None else parse_pipeline(whole, problems), problems, choices)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
@@ -26,7 +25,7 @@ class NamedExpression:
 
 @dataclass(frozen=True, slots=True)
 class PythonReference:
-    """A function or a class by its import path, `package.module:name`; the folder of its file is searched first."""
+    """A function or a class by its import path, `package.module:name`."""
 
     module: str
     name: str
@@ -34,11 +33,6 @@ class PythonReference:
 
     def __str__(self) -> str:
         return f"{self.module}:{self.name}"
-
-    @property
-    def directory(self) -> str:
-        """The folder of the file that names it: an included file may be in another folder than the definition."""
-        return str(Path(self.place.file).parent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from odradek.pipelines.definition.secrets import hidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,6 @@ class Problems:
     def __init__(self) -> None:
         self._found: dict[Problem, None] = {}
         self.secrets: set[str] = set()
-        self.folder: Path | None = None  # that of the definition, from which relative paths are resolved
 
     def error(self, place: Place, message: str, hint: str = "", code: str = "") -> None:
         self._add(place, message, hint, Severity.ERROR, code)

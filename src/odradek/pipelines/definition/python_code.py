@@ -46,7 +46,7 @@ def check_python(pipeline: Pipeline, problems: Problems) -> None:
 
 
 def check_reference(reference: PythonReference, search: list[str], problems: Problems) -> None:
-    found, missing = find_module(reference.module, [reference.directory, *search])
+    found, missing = find_module(reference.module, search)
     if found is None:
         hint = "modules are searched for next to the definition, in the working directory and among installed packages"
         problems.error(reference.place, f"module '{missing}' of {reference} was not found", hint)

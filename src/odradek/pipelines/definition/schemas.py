@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.definition.avro_resolution import Unresolvable, converter
-from odradek.pipelines.definition.avro_types import AvroSchemaError, avro_columns, avro_type
+from odradek.pipelines.definition.avro import AvroSchemaError, avro_columns, resolution_error
 from odradek.pipelines.definition.ddl import DdlError, parse_ddl
 from odradek.pipelines.definition.json_schema import JsonSchemaError, columns_of
 from odradek.pipelines.definition.model import RecordSchema
@@ -127,11 +126,11 @@ def read_writer(node: Node, reader: RecordSchema, what: str, problems: Problems)
     if document is None:
         return None
     try:
-        converter(avro_type(document), avro_type(json.loads(reader.avro or "")))
-    except AvroSchemaError as error:
-        problems.error(node.place, f"{what}: {error}", "fix the schema")
+        error = resolution_error(document, json.loads(reader.avro or ""))
+    except AvroSchemaError as invalid:
+        problems.error(node.place, f"{what}: {invalid}", "fix the schema")
         return None
-    except Unresolvable as error:
+    if error is not None:
         hint = "change schema by Avro's rules of resolution: add a default, an alias or a wider type"
         problems.error(node.place, f"{what} cannot be read with the schema of the source: {error}", hint)
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.pipelines.definition.fields import Fields, text_of, topic_of
-from odradek.pipelines.definition.including import relocated
 from odradek.pipelines.definition.keys import Key, Kind
 from odradek.pipelines.definition.model import Expectation
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Scalar, describe, shortened, value_places
@@ -68,12 +67,6 @@ class Values(Fields):
 
 def keys_of(values: Values, key: Key, node: Node) -> Values:
     return Values(node, key, f"{key.name} of {values.what}", values.problems)
-
-
-def path_of(values: Values, key: Key, node: Node) -> str | None:
-    text = values.text(key.name)
-    folder = values.problems.folder
-    return None if text is None else relocated(text, node.place.file, folder, is_url=key.kind is Kind.URL)
 
 
 def import_of(values: Values, key: Key, node: Node) -> PythonReference | None:
@@ -164,10 +157,9 @@ def expectations_of(values: Values, key: Key, node: Node) -> tuple[Expectation, 
 # A key whose kind has no reader is its node. A reader returns None for a wrong value.
 READERS: dict[Kind, Callable[[Values, Key, Node], Any]] = {
     **dict.fromkeys(
-        (Kind.TEXT, Kind.COLUMN, Kind.SQL),
+        (Kind.TEXT, Kind.COLUMN, Kind.SQL, Kind.PATH, Kind.URL),
         lambda values, key, _: values.text(key.name, loose=key.kind is Kind.SQL),
     ),
-    **dict.fromkeys((Kind.PATH, Kind.URL), path_of),
     **dict.fromkeys((Kind.DURATION, Kind.PERIOD), length_of),
     Kind.TOPIC: lambda values, key, _: values.topic(key.name),
     Kind.TOPICS: topics_of,

@@ -26,9 +26,6 @@ class SmallFiles(Protocol):
     def replace(self, name: str, text: str) -> None:
         """Writes a file, whether it exists or not."""
 
-    def create(self, name: str, text: str) -> bool:
-        """Writes a file unless it exists; returns whether it did."""
-
     def remove(self, name: str) -> None:
         """Removes a file if it exists."""
 
@@ -59,15 +56,6 @@ class LocalFiles:
         except OSError:
             unfinished.unlink(missing_ok=True)
             raise
-
-    def create(self, name: str, text: str) -> bool:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        try:
-            with (self._folder / name).open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError:
-            return False
-        return True
 
     def remove(self, name: str) -> None:
         (self._folder / name).unlink(missing_ok=True)

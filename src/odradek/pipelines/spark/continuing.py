@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
@@ -14,7 +14,7 @@ from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.checkpoints import LOCK, Checkpoints
 from odradek.pipelines.operating.fingerprints import Fingerprints, find_changes, fingerprints, merge
-from odradek.pipelines.operating.locks import Taken, held, leased
+from odradek.pipelines.operating.locks import Taken, claimed, held
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.session import defaults_for
 from odradek.pipelines.spark.writing.topics import Cluster
@@ -43,21 +43,21 @@ class CheckpointRefused(PipelineError):
 def exclusive_access(
     checkpoints: Checkpoints, name: str, on_lost: Callable[[CheckpointTaken], None] = lambda _error: None
 ) -> Iterator[None]:
-    """Holds the checkpoint's lock, so that no other process runs, resets or rebuilds the pipeline.
+    """Holds the checkpoint's lock, so that no other process of this machine runs, resets or rebuilds the pipeline.
 
-    On shared storage another machine may take the lock if this one cannot renew it; `on_lost` is called then.
+    A checkpoint on shared storage goes to the machine that has claimed it last; `on_lost` is called on the others.
     """
 
     def lost() -> None:
         on_lost(CheckpointTaken(f"another process has taken the checkpoint of {name} in {checkpoints.place}"))
 
-    lock = (
-        held(checkpoints.lock, f"pid {os.getpid()}")
-        if checkpoints.is_local
-        else leased(checkpoints.files, LOCK, f"pid {os.getpid()} on {socket.gethostname()}", lost)
-    )
+    owner = f"pid {os.getpid()} on {socket.gethostname()}"
+    is_local = checkpoints.is_local
     try:
-        with lock:
+        with (
+            held(checkpoints.lock, owner),
+            nullcontext() if is_local else claimed(checkpoints.files, LOCK, owner, lost),
+        ):
             yield
     except Taken as taken:
         raise CheckpointTaken(

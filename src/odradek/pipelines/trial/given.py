@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from odradek.conventions.dataclass import dataclass
-from odradek.pipelines.definition.avro_types import HEADER_BYTES, MAGIC
+from odradek.pipelines.definition.avro import HEADER_BYTES, MAGIC
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.vocabulary import Encoding, parse_moment

@@ -14,11 +14,10 @@ import fastavro
 import pytest
 from hypothesis import given, settings
 
-from odradek.pipelines.definition.avro_types import avro_columns
+from odradek.pipelines.definition.avro import avro_columns
 from odradek.pipelines.definition.model import RecordSchema
 from odradek.pipelines.spark.reading.avro import AvroFormat, compiled, decode_avro
 from tests.pipelines.definition.avro_evolutions import evolved_records
-from tests.pipelines.definition.test_avro_resolution import without_members
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +37,6 @@ SCHEMA: dict[str, Any] = {
         {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
         {"name": "day", "type": {"type": "int", "logicalType": "date"}},
         {"name": "token", "type": {"type": "string", "logicalType": "uuid"}},
-        {"name": "either", "type": ["null", "boolean", "long", "string", "meter"]},
     ],
 }
 TOKEN = "12345678-1234-5678-1234-567812345678"
@@ -54,7 +52,6 @@ RECORD: dict[str, Any] = {
     "at": datetime(2026, 1, 1, 12, tzinfo=UTC),
     "day": date(2026, 1, 2),
     "token": UUID(TOKEN),
-    "either": None,
 }
 TEXT = json.dumps(SCHEMA)
 
@@ -67,17 +64,6 @@ def encoded(**changes: Any) -> bytes:
 
 def decoded(value: bytes | None) -> tuple[dict[str, Any] | None, str | None]:
     return AvroFormat(TEXT, TEXT).decode(value)
-
-
-@pytest.mark.parametrize(
-    ("value", "member"),
-    [(True, "member0"), (7, "member1"), ("x", "member2"), ({"unit": "bar"}, "member3")],
-)
-def test_a_union_is_a_struct_with_one_member(value: Any, member: str) -> None:
-    record, reason = decoded(encoded(either=value))
-    assert reason is None
-    assert record is not None
-    assert record["either"] == {member: value}
 
 
 def test_what_is_not_of_the_schema_is_reported() -> None:
@@ -162,16 +148,15 @@ def test_schemas_are_compiled_once_for_all_records() -> None:
 
 @pytest.mark.spark
 def test_every_type_becomes_a_column(spark: SparkSession) -> None:
-    raw = spark.createDataFrame([(encoded(either="x"),), (encoded(note="n"),), (b"\xff",)], "value BINARY")
+    raw = spark.createDataFrame([(encoded(),), (encoded(note="n"),), (b"\xff",)], "value BINARY")
     schema = RecordSchema(avro_columns(SCHEMA), json.dumps(SCHEMA))
     rows = decode_avro(raw, schema, "parsed", "rejected").select("parsed.*", "rejected").collect()
     first = rows[0].asDict(recursive=True)
     assert first.pop("rejected") is None
     assert first.pop("at").astimezone(UTC) == RECORD["at"]
     expected = {key: value for key, value in RECORD.items() if key != "at"}
-    either = {"member0": None, "member1": None, "member2": "x", "member3": None}
-    assert first == {**expected, "token": TOKEN, "either": either}
-    assert (rows[1]["note"], rows[1]["either"]) == ("n", None)
+    assert first == {**expected, "token": TOKEN}
+    assert rows[1]["note"] == "n"
     assert (rows[2]["id"], rows[2]["rejected"][:23]) == (None, "not Avro of this schema")
 
 
@@ -205,7 +190,7 @@ def test_avros_java_library_resolves_the_same(spark: SparkSession) -> None:
         value = written(writer, content)
         record, reason = AvroFormat(json.dumps(reader), json.dumps(writer)).decode(value)
         assert reason is None
-        assert is_alike(in_java(writer, reader, value), without_members(record))
+        assert is_alike(in_java(writer, reader, value), record)
         compared += 1
 
     compare()

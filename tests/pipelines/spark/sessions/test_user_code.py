@@ -10,15 +10,11 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 
-from odradek.pipelines.definition.column_types import Primitive
-from odradek.pipelines.definition.model import Function, Pipeline
 from odradek.pipelines.definition.operations import PythonReference
-from odradek.pipelines.definition.places import Place
 from odradek.pipelines.spark.sessions.session import own_address, worker_python
 from odradek.pipelines.spark.sessions.user_code import (
     ReferenceBroken,
     load_reference,
-    module_folders,
     modules_in,
     zipped,
 )
@@ -114,31 +110,12 @@ def test_a_path_that_leads_nowhere_is_reported(tmp_path: Path) -> None:
         load_reference(PythonReference("json", "nonsense"), str(tmp_path))
 
 
-def test_an_included_file_names_modules_of_its_own_folder(tmp_path: Path) -> None:
-    own, definitions = folder(tmp_path, "included", 3), folder(tmp_path, "definition", 4)
-    included = PythonReference("rules_of_their_own", "answer", Place(f"{own}/more.yml", 1, 1))
-    assert load_reference(included, definitions)() == 3
-    (tmp_path / "empty").mkdir()
-    elsewhere = PythonReference("rules_of_their_own", "answer", Place(f"{tmp_path}/empty/more.yml", 1, 1))
-    assert load_reference(elsewhere, definitions)() == 4
-
-
 def test_modules_and_whole_packages_are_sent(tmp_path: Path) -> None:
     for name in ("rules.py", "pumps/__init__.py", "pumps/deep/limits.py", "data/readings.py", "pumps/notes.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     archive = zipped(tmp_path / "modules.zip", modules_in(tmp_path), tmp_path)
     assert sorted(zipfile.ZipFile(archive).namelist()) == ["pumps/__init__.py", "pumps/deep/limits.py", "rules.py"]
-
-
-def test_folders_of_included_files_are_sent_too(tmp_path: Path) -> None:
-    function = PythonReference("rules", "f", Place(f"{tmp_path}/more/functions.yml", 1, 1))
-    functions = (
-        Function("f", function, Primitive("INT")),
-        Function("g", PythonReference("rules", "g"), Primitive("INT")),
-    )
-    pipeline = Pipeline("p", functions=functions, place=Place(f"{tmp_path}/p.yml", 1, 1))
-    assert module_folders(pipeline) == [tmp_path, tmp_path / "more"]
 
 
 @pytest.mark.parametrize(

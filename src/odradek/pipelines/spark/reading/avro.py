@@ -1,9 +1,5 @@
-"""Decodes Avro values on Spark's workers: fastavro decodes with the writer's schema, `avro_resolution` resolves.
-
-Spark's Avro reader is a separate package and does not say why a record is unreadable. fastavro's own resolution ignores
-the reader's logical types, leaves the JSON of defaults in place of bytes and times, and takes the first member of a
-union that fits.
-"""
+"""Decodes Avro values on Spark's workers. Spark's Avro reader is a separate package, and does not say why a record is
+unreadable."""
 
 from __future__ import annotations
 
@@ -18,8 +14,7 @@ import pandas as pd
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.functions import pandas_udf
 
-from odradek.pipelines.definition.avro_resolution import Unresolvable, converter
-from odradek.pipelines.definition.avro_types import HEADER_BYTES, MAGIC, avro_type, wire_schema
+from odradek.pipelines.definition.avro import HEADER_BYTES, MAGIC, record_reader
 from odradek.pipelines.spark.computing.frames import quoted
 
 if TYPE_CHECKING:
@@ -65,14 +60,9 @@ class AvroFormat:
 
 def decode_with(writer: str, reader: str, value: bytes) -> Decoded:
     """Decodes a value without a header."""
-    from fastavro import schemaless_reader  # noqa: PLC0415 - on the worker
-
     stream = io.BytesIO(value)
     try:
-        schema, convert = compiled(writer, reader)
-        record = convert(schemaless_reader(stream, schema, None))
-    except Unresolvable as error:
-        return None, f"{NOT_AVRO}: {error}"[:LONGEST_REASON]
+        record = compiled(writer, reader)(stream)
     except Exception as error:  # fastavro lets exceptions of many types escape for invalid bytes
         return None, f"{NOT_AVRO}: {type(error).__name__} {error}"[:LONGEST_REASON]
     if stream.read(1):
@@ -81,12 +71,9 @@ def decode_with(writer: str, reader: str, value: bytes) -> Decoded:
 
 
 @functools.lru_cache(maxsize=MOST_SCHEMAS)
-def compiled(writer: str, reader: str) -> tuple[Any, Callable[[Any], Any]]:
-    """The schema for fastavro and the conversion of its values, compiled once per worker process."""
-    from fastavro import parse_schema  # noqa: PLC0415 - on the worker
-
-    written = avro_type(json.loads(writer))
-    return parse_schema(wire_schema(written)), converter(written, avro_type(json.loads(reader)))
+def compiled(writer: str, reader: str) -> Callable[[io.BytesIO], dict[str, Any]]:
+    """The reader of records, compiled once per worker process."""
+    return record_reader(json.loads(writer), json.loads(reader))
 
 
 def decode_avro(raw: DataFrame, schema: RecordSchema, parsed: str, rejected: str) -> DataFrame:

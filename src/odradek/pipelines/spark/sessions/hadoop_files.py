@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JVMView
     from pyspark.sql import SparkSession
 
-EXISTS = "FileAlreadyExistsException"
 
 
 class StorageUnavailable(PipelineError):
@@ -53,18 +52,6 @@ class HadoopFiles:
             if not self._storage.rename(self._path(unfinished), self._path(name)):
                 self._write(name, text, is_new=False)  # another process has created it
                 self._storage.delete(self._path(unfinished), False)
-
-    def create(self, name: str, text: str) -> bool:
-        with self._errors(name):
-            if self._storage.exists(self._path(name)):
-                return False
-            try:
-                self._write(name, text, is_new=True)
-            except Py4JJavaError as error:
-                if EXISTS in str(error.java_exception.toString()):
-                    return False
-                raise
-        return True
 
     def remove(self, name: str) -> None:
         with self._errors(name):

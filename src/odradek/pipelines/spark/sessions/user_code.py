@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark import cloudpickle
 
 import odradek
-from odradek.pipelines.definition.python_code import python_references
 from odradek.pipelines.spark.sessions.failures import PipelineError, message_with_location
 
 if TYPE_CHECKING:
@@ -53,22 +52,14 @@ def load_reference(reference: PythonReference, directory: str) -> Any:
 
 
 def load_module(reference: PythonReference, directory: str) -> ModuleType:
-    """The module of the import path; the folder of the file that names it is searched first, then the definition's."""
+    """The module of the import path; the definition's folder is searched first. Its path is resolved to be compared
+    with those of loaded modules."""
     try:
         with _LOCK:
-            return import_from(reference.module, home_of(reference, directory))
+            return import_from(reference.module, Path(directory).resolve())
     except Exception as error:
         reason = str(error) if isinstance(error, ImportError) else message_with_location(error)
         raise ReferenceBroken(f"{reference.place}: {reference} cannot be imported: {reason}") from error
-
-
-def home_of(reference: PythonReference, directory: str) -> Path:
-    """The folder from which the module is imported: that of an included file if it has the module. Its path is resolved
-    to be compared with those of loaded modules."""
-    package = reference.module.partition(".")[0]
-    own = Path(reference.directory)
-    has_module = (own / f"{package}.py").exists() or (own / package).is_dir()
-    return (own if reference.place.file and has_module else Path(directory)).resolve()
 
 
 @functools.cache
@@ -126,17 +117,10 @@ def ship_modules(session: SparkSession, pipeline: Pipeline) -> None:
         package = Path(odradek.__file__).parent
         ours = [file for name in OWN for file in python_files(package / name)]
         context.addPyFile(zipped(folder / "odradek.zip", ours, package.parent))
-    for number, directory in enumerate(module_folders(pipeline)):
-        theirs = list(modules_in(directory))
-        if theirs:
-            name = f"{pipeline.name}-modules{number or ''}.zip"
-            context.addPyFile(zipped(folder / name, theirs, directory))
-
-
-def module_folders(pipeline: Pipeline) -> list[Path]:
-    """The definition's folder, and those of included files that name Python functions."""
-    own = [each.directory for each in python_references(pipeline) if each.place.file]
-    return list(dict.fromkeys(Path(each).absolute() for each in (pipeline.directory, *own)))
+    theirs = list(modules_in(Path(pipeline.directory).absolute()))
+    if theirs:
+        name = f"{pipeline.name}-modules.zip"
+        context.addPyFile(zipped(folder / name, theirs, Path(pipeline.directory).absolute()))
 
 
 def modules_in(folder: Path) -> Iterator[Path]:
