@@ -1,4 +1,4 @@
-"""Schemas in DDL, JSON Schema and Avro are converted to columns, or rejected with the right place."""
+"""Schemas in DDL and Avro are converted to columns, or rejected with the right place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from odradek.pipelines.definition.column_types import (
     columns_ddl,
 )
 from odradek.pipelines.definition.ddl import PRIMITIVES, DdlError, parse_ddl
-from odradek.pipelines.definition.json_schema import JsonSchemaError, columns_of
 from odradek.pipelines.definition.loading import load_yaml
 from tests.pipelines.definition.definitions import mappings
 
@@ -107,75 +106,6 @@ def test_the_nearest_type_is_offered() -> None:
     assert caught.value.hint == "did you mean 'BIGINT'?"
 
 
-def test_a_json_schema_gives_columns() -> None:
-    schema = {
-        "type": "object",
-        "required": ["id", "maybe"],
-        "$defs": {"point": {"type": "object", "properties": {"x": {"type": "number"}}}},
-        "properties": {
-            "id": {"type": "integer"},
-            "maybe": {"type": ["string", "null"]},
-            "at": {"type": "string", "format": "date-time"},
-            "day": {"type": "string", "format": "date"},
-            "ok": {"type": "boolean"},
-            "tags": {"type": "array", "items": {"type": "string"}},
-            "point": {"$ref": "#/$defs/point"},
-            "by_name": {"type": "object", "additionalProperties": {"type": "integer"}},
-            "any": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-            "mixed": {"type": ["integer", "string"]},
-        },
-    }
-    assert columns_ddl(columns_of(schema)) == (
-        "id BIGINT NOT NULL, maybe STRING, at TIMESTAMP, day DATE, ok BOOLEAN, tags ARRAY<STRING>, "
-        "point STRUCT<x: DOUBLE>, by_name MAP<STRING, BIGINT>, any BIGINT, mixed STRING"
-    )
-
-
-@pytest.mark.parametrize(
-    ("schema", "said", "path"),
-    [
-        ([], "a JSON Schema must be a mapping", ()),
-        ({"type": "string"}, "the schema of a record must be of type object, not string", ("type",)),
-        ({"type": "object"}, "the object has no properties, and so no columns", ()),
-        ({"properties": {"a": {"type": "text"}}}, "'text' is not a JSON type", ("properties", "a", "type")),
-        ({"properties": {"a": {"$ref": "#/nowhere"}}}, "was not found in the document", ("properties", "a", "$ref")),
-        ({"properties": {"a": {"$ref": "http://x"}}}, "points outside the document", ("properties", "a", "$ref")),
-        ({"properties": {"a": {"$ref": "#/properties/a"}}}, "forms a cycle", ("properties", "a", "$ref")),
-        ({"properties": {"a": 5}}, "a schema must be a mapping", ("properties", "a")),
-        ({"properties": {"a": {}, "A": {}}}, "differs from another property in case only", ("properties", "A")),
-    ],
-)
-def test_wrong_json_schemas_are_reported_by_path(schema: Any, said: str, path: tuple[str, ...]) -> None:
-    with pytest.raises(JsonSchemaError) as caught:
-        columns_of(schema)
-    assert said in caught.value.message
-    assert caught.value.path == path
-
-
-def test_a_json_schema_that_contains_itself_is_refused() -> None:
-    with pytest.raises(JsonSchemaError, match="nested too deeply, or refers to itself"):
-        columns_of({"properties": {"a": {"properties": {"b": {"$ref": "#/properties/a"}}}}})
-
-
-JSON_TREES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.sampled_from(["object", "array", "string", "#", "#/properties/a"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | mappings(["type", "properties", "items", "$ref", "required", "anyOf", "additionalProperties", "a"], inner)
-    ),
-    max_leaves=15,
-)
-
-
-@given(JSON_TREES)
-def test_no_json_schema_crashes(schema: Any) -> None:
-    try:
-        said = columns_ddl(columns_of(schema))
-    except JsonSchemaError as error:
-        said = error.message
-    assert said
-
-
 def test_an_avro_schema_gives_columns() -> None:
     schema = {
         "type": "record",
@@ -252,27 +182,22 @@ def validate(folder: Path, schema: str, encoding: str = "json") -> list[str]:
 
 
 def test_schemas_come_from_files_beside_the_definition(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text(json.dumps({"properties": {"a": {"type": "integer"}}}))
     record = {"type": "record", "name": "A", "fields": [{"name": "a", "type": "long"}]}
     (tmp_path / "a.avsc").write_text(json.dumps(record))
-    assert validate(tmp_path, "{file: a.json}") == []
     assert validate(tmp_path, "{file: a.avsc}", "avro") == []
-    assert validate(tmp_path, "{avro: {file: a.avsc}}", "avro") == []
     assert validate(tmp_path, json.dumps(record), "avro") == []
-    assert validate(tmp_path, "{properties: {a: {type: integer}}}") == []
 
 
 def test_wrong_files_of_schemas_are_reported(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text('{\n "a": ]')
-    assert "cannot be read" in validate(tmp_path, "{file: nowhere.json}")[0]
-    assert validate(tmp_path, "{file: broken.json}")[0].startswith(
+    assert "cannot be read" in validate(tmp_path, "{file: nowhere.json}", "avro")[0]
+    assert validate(tmp_path, "{file: broken.json}", "avro")[0].startswith(
         "broken.json:2:7: error: schema of source 's' is not JSON"
     )
     assert "must be an Avro schema" in validate(tmp_path, "a INT", "avro")[0]
     assert "invalid Avro schema" in validate(tmp_path, "{type: record}", "avro")[0]
-    assert "is an Avro schema, but the format is json" in validate(tmp_path, "{avro: {type: record}}")[0]
-    assert "must be a schema, not a list" in validate(tmp_path, "[a]")[0]
-    assert validate(tmp_path, "{properties: {a: {type: text}}}")[0].startswith("p.yml:6:37: error:")
+    assert "must be columns in DDL, not a list" in validate(tmp_path, "[a]")[0]
+    assert "must be columns in DDL, not a mapping" in validate(tmp_path, "{file: a.json}")[0]
 
 
 WRITERS = {

@@ -59,7 +59,7 @@ KNOWN_STEP = {"sql": "select k, max(label) as label from labels where label <> '
 
 def planned(definition: dict[str, Any], problems: Problems, *, is_checked: bool) -> Plan:
     """The plan of a definition; what cannot be parsed is a fault of the generator."""
-    parsed = parse_pipeline(to_node(definition, None, Place("pipeline.yml", 1, 1)), problems)
+    parsed = parse_pipeline(to_node(definition, Place("pipeline.yml", 1, 1)), problems)
     assert parsed is not None, str(problems.errors[0])
     assert not problems.errors, str(problems.errors[0])
     return checked_plan(parsed.pipeline, problems) if is_checked else make_plan(parsed.pipeline, problems)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import re
+import time
 import urllib.error
 import urllib.request
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
-from rich.screen import Screen
 
 from odradek.cli.pipeline.started import flow_row
-from odradek.pipelines.operating.drawing import draw, flow_cells
 from odradek.pipelines.operating.figures import clock_text, count_text, duration_text, figures_line, rate_text
 from odradek.pipelines.operating.metrics import MetricsServer, metrics_text
+from odradek.pipelines.operating.screens import LiveLine
 from odradek.pipelines.operating.status import ExpectationStatus, FlowStatus, PipelineStatus, State
 from odradek.pipelines.spark.computing.counts import BatchReport
 
@@ -36,56 +34,27 @@ STATUS = PipelineStatus(
 )  # fmt: skip
 
 
-def drawn(status: PipelineStatus) -> list[str]:
-    output = io.StringIO()
-    Console(file=output, width=80).print(draw(status, 1100.0, 80))
-    return output.getvalue().splitlines()
-
-
-def test_the_picture_fits_a_terminal_of_80_columns() -> None:
-    lines = drawn(STATUS)
-    assert len(lines) <= 24
-    assert max(map(len, lines)) == 80
-    text = "\n".join(lines)
-    for reported in (
-        "rigs  running 1:40",
-        "2 restarts",
-        "1,000",
-        "998",
-        "320 ms",
-        "12.3 s",
-        "2.4 M",
-        "1.2 M · 987.7 MB",
-    ):
-        assert reported in text
-    assert "no broker answers" in text
-    assert re.search(r'readings +plausible "pressure" +quarantine +7', text)
-
-
-def test_a_low_terminal_shows_the_state_and_the_first_flows() -> None:
-    many = replace(STATUS, flows=tuple(replace(FLOWS[0], name=f"flow{number}") for number in range(40)))
-    output = io.StringIO()
-    Console(file=output, width=80, height=8).print(Screen(draw(many, 1100.0, 80)))
-    lines = output.getvalue().splitlines()
-    assert len(lines) == 8
-    assert all(each in "\n".join(lines) for each in ("rigs  running", "no broker answers", "flow0", "flow2"))
-
-
-def test_before_anything_runs_it_says_what_it_does() -> None:
-    assert "starting Spark" in "\n".join(drawn(PipelineStatus("p", State.STARTING, note="starting Spark")))
-
-
-def test_a_wait_for_the_next_try_is_reported() -> None:
-    waiting = replace(STATUS, state=State.WAITING, next_try_s=1107.0)
-    assert "retrying in 0:08" in "\n".join(drawn(waiting))
+def test_a_line_is_written_again_below_messages(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    screen = LiveLine()
+    screen.show(PipelineStatus("p", State.STARTING, note="starting Spark"))
+    screen.show(replace(STATUS, running_since_s=time.time() - 100))
+    screen.say("failed: no broker answers")
+    screen.show(replace(STATUS, state=State.WAITING))
+    screen.end()
+    found = capsys.readouterr()
+    _, first, second = found.out.split("\r\033[K")[:3]
+    assert first.startswith("rigs running 1:40: input 1,000/s, processed 998/s, batch")
+    assert (len(first), second) == (59, "")
+    assert found.err == "failed: no broker answers\n"
+    assert found.out.endswith(f"rigs: {figures_line(STATUS)}\n")
 
 
 def test_the_watermark_and_late_rows_are_shown() -> None:
     marked = replace(FLOWS[0], watermark="1970-01-01T00:17:00.000Z", late_rows=12)
     status = replace(STATUS, flows=(marked, FLOWS[1]))
-    text = "\n".join(drawn(status))
-    assert re.search(r"behind +late", text)
-    assert re.search(r"1:20 +12 ", text)
     assert "12 late" in figures_line(status)
     lines = metrics_text(status).splitlines()
     assert 'odradek_pipeline_late_rows_total{pipeline="rigs",flow="rigs"} 12' in lines
@@ -94,16 +63,12 @@ def test_the_watermark_and_late_rows_are_shown() -> None:
 
 def test_one_is_one() -> None:
     status = replace(STATUS, flows=(replace(FLOWS[0], unparsed=1, state_rows=1, state_bytes=100),))
-    assert "1 record did not parse" in "\n".join(drawn(status))
     assert "state 1 row, 100 B" in figures_line(status)
     assert str(BatchReport("rigs", 0, 1, 0, (), 0.5)) == "rigs batch 0: 1 row, 500 ms"
 
 
-def test_the_rows_of_sinks_are_shown() -> None:
+def test_the_rows_of_sinks_are_metrics() -> None:
     status = replace(STATUS, flows=(replace(FLOWS[0], written={"warnings": 1200, "latest": 7}), FLOWS[1]))
-    lines = drawn(status)
-    assert len(lines) <= 24
-    assert re.search(r"warnings +rigs +1,200", "\n".join(lines))
     metrics = metrics_text(status).splitlines()
     assert 'odradek_pipeline_written_rows_total{pipeline="rigs",flow="rigs",sink="latest"} 7' in metrics
 
@@ -169,7 +134,6 @@ def test_state_without_a_number_of_rows_has_its_size() -> None:
     status = replace(STATUS, flows=(replace(FLOWS[0], state_rows=120), uncounted))
     assert ", state 987.7 MB, " in figures_line(status)
     assert flow_row(uncounted)[-2:] == (None, "987.7 MB")
-    assert flow_cells(uncounted)[-1].plain == "987.7 MB"
     samples = [line for line in metrics_text(status).splitlines() if line.startswith("odradek_pipeline_state_")]
     names = [line.partition("{")[0] for line in samples if uncounted.name in line]
     assert names == ["odradek_pipeline_state_memory_bytes"]

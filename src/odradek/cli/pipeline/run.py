@@ -36,7 +36,7 @@ from odradek.pipelines.operating.locks import Taken, held
 from odradek.pipelines.operating.log_files import RotatingLog
 from odradek.pipelines.operating.processes import own_mark
 from odradek.pipelines.operating.publishing import Publisher, publishing
-from odradek.pipelines.operating.screens import BatchLines, LiveView, LogLines, chosen_screen
+from odradek.pipelines.operating.screens import BatchLines, LiveLine, LogLines, chosen_screen
 from odradek.pipelines.operating.small_files import LOCK, LOG, remove_failed_status
 from odradek.pipelines.operating.status import PipelineStatus, State
 from odradek.pipelines.operating.status_model import StatusModel
@@ -177,7 +177,7 @@ def run_here(found: Pipeline, wanted: RunOptions, is_stopped: threading.Event, *
             publisher.turn()
 
         try:
-            is_watched = metrics.port is not None or metrics.has_status_topic or isinstance(screen, LiveView)
+            is_watched = metrics.port is not None or metrics.has_status_topic or isinstance(screen, LiveLine)
             send = events.put if is_watched else None
             callbacks = RunCallbacks(say, lambda report: events.put(batch_event(report)), send, turn)
             launch(found, wanted, is_stopped, callbacks)

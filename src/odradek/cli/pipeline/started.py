@@ -307,11 +307,11 @@ def logs(name: str, follow: bool, lines: int, as_json: bool) -> None:
 @option("--seconds", "N", POSITIVE, "Stop after N seconds.")
 @format_option
 def watch(name: str, seconds: float | None, as_json: bool) -> None:
-    """Show a started pipeline live: rates, batch time, lag, state and expectations of each flow.
+    """Show a line with the rates, batch time, lag, state and unmet expectations of a started pipeline, every second.
 
-    Without a terminal, one line per second.
+    On a terminal the line is written again; `pipeline status NAME` has the figures of each flow.
     """
-    from odradek.pipelines.operating.screens import LiveView
+    from odradek.pipelines.operating.screens import LiveLine
 
     found = next(iter(statuses([name])), None)
     if found is None:
@@ -319,7 +319,7 @@ def watch(name: str, seconds: float | None, as_json: bool) -> None:
         raise Failure(f"the status of {name} cannot be read ({place}); `odradek pipeline logs {name}`")
     ends_at_s = None if seconds is None else time.monotonic() + seconds
     is_live = sys.stdout.isatty() and not as_json
-    screen = LiveView(is_at_once=True)
+    screen = LiveLine(is_at_once=True)
     is_stopped = threading.Event()
     try:
         with stop_on_interrupt(is_stopped):

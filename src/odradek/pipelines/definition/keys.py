@@ -56,7 +56,7 @@ class Kind(StrEnum):
     IMPORT = "module:name"
     DDL = "columns in DDL"
     TYPE = "type in DDL"
-    SCHEMA = "columns in DDL, JSON Schema or Avro"
+    SCHEMA = "columns in DDL, or Avro schema"
     WRITER = "Avro schema"
     WRITERS = "Avro schema by id"
     START = "word, time or offsets"
@@ -153,7 +153,7 @@ SOURCE = Key("sources", Kind.NAMED, "Inputs by name: topics, files and databases
             OnDataLoss.FAIL, OnDataLoss),
         Key("tombstones", Kind.WORD, "What becomes of records without a value.", words=Tombstones),
     )),
-    Key("schema", Kind.SCHEMA, "Columns of the record, or {file: …} with them."),
+    Key("schema", Kind.SCHEMA, "Columns of the record; for Avro its schema, or {file: …} with it."),
     Key("writer_schema", Kind.WRITER, "Avro schema of the writer, if it is not schema."),
     Key("writer_schemas", Kind.WRITERS, "Avro schemas of writers by id."),
     Key("columns", Kind.EXPRESSIONS, f"{EXPRESSIONS}, computed in addition to the record's own columns."),

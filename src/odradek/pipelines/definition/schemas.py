@@ -1,4 +1,4 @@
-"""Parses `schema:` of a definition: DDL, JSON Schema or Avro, inline or in a file next to the definition."""
+"""Parses `schema:` of a definition: columns in DDL, or an Avro schema, inline or in a file next to the definition."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.pipelines.definition.avro import AvroSchemaError, avro_columns, resolution_error
 from odradek.pipelines.definition.ddl import DdlError, parse_ddl
-from odradek.pipelines.definition.json_schema import JsonSchemaError, columns_of
 from odradek.pipelines.definition.model import RecordSchema
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, TreeTooLarge, describe, to_plain
 from odradek.pipelines.definition.places import Place
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.column_types import Column, ColumnType
     from odradek.pipelines.definition.places import Problems
 
-FORMS = "write columns in DDL, {file: schema.json}, or an inline JSON Schema"
+DDL_HINT = "for example id BIGINT, name STRING"
 
 
 def read_columns(node: Node, what: str, problems: Problems) -> tuple[Column, ...] | None:
     """Parses columns in DDL."""
-    return read_ddl(node, what, "columns in DDL", "for example id BIGINT, name STRING", problems)
+    return read_ddl(node, what, "columns in DDL", DDL_HINT, problems)
 
 
 def read_type(node: Node, what: str, problems: Problems) -> ColumnType | None:
@@ -51,24 +50,22 @@ def read_ddl(
 
 
 def read_schema(node: Node, encoding: Encoding, what: str, problems: Problems) -> RecordSchema | None:
-    """Parses a schema in any of its forms; None if it is invalid, with the problems reported."""
-    if not isinstance(node, MappingNode):
-        if encoding is Encoding.AVRO:
-            problems.error(node.place, f"{what} must be an Avro schema", "write schema: {file: record.avsc}")
-            return None
-        columns = read_ddl(node, what, "a schema", FORMS, problems)
+    """Parses the schema of records, an Avro schema for Avro; None if it is invalid, with the problems reported."""
+    if encoding is not Encoding.AVRO:
+        columns = read_columns(node, what, problems)
         return None if columns is None else RecordSchema(columns, place=node.place)
-    inner = node.get("avro")
-    if inner is not None and len(node.entries) == 1:
-        if encoding is not Encoding.AVRO:
-            problems.error(node.place, f"{what} is an Avro schema, but the format is {encoding}", "write format: avro")
-            return None
-        node = inner if isinstance(inner, MappingNode) else node
+    if not isinstance(node, MappingNode):
+        problems.error(node.place, f"{what} must be an Avro schema", "write schema: {file: record.avsc}")
+        return None
     document = read_document(node, what, problems)
     if document is None:
         return None
-    read = avro_schema if encoding is Encoding.AVRO else json_schema
-    return read(document, node, what, problems)
+    try:
+        columns = avro_columns(document)
+    except AvroSchemaError as error:
+        problems.error(node.place, f"{what}: {error}", "write {type: record, name: …, fields: […]}")
+        return None
+    return RecordSchema(columns, canonical(document), place=node.place)
 
 
 def read_document(node: MappingNode, what: str, problems: Problems) -> Any:
@@ -96,25 +93,6 @@ def read_document(node: MappingNode, what: str, problems: Problems) -> Any:
     return None
 
 
-def json_schema(document: Any, node: MappingNode, what: str, problems: Problems) -> RecordSchema | None:
-    try:
-        return RecordSchema(columns_of(document), place=node.place)
-    except JsonSchemaError as error:
-        path = "/".join(error.path)
-        where = f" (at {path})" if path else ""
-        problems.error(place_of_path(node, error.path), f"{what}: {error.message}{where}", FORMS)
-        return None
-
-
-def avro_schema(document: Any, node: MappingNode, what: str, problems: Problems) -> RecordSchema | None:
-    try:
-        columns = avro_columns(document)
-    except AvroSchemaError as error:
-        problems.error(node.place, f"{what}: {error}", "write {type: record, name: …, fields: […]}")
-        return None
-    return RecordSchema(columns, json.dumps(document, sort_keys=True, separators=(",", ":")), place=node.place)
-
-
 def read_writer(node: Node, reader: RecordSchema, what: str, problems: Problems) -> str | None:
     """A writer's Avro schema, as a path, `{file: …}` or inline; a schema that the reader cannot resolve is reported."""
     if isinstance(node, Scalar) and isinstance(node.value, str):
@@ -134,14 +112,8 @@ def read_writer(node: Node, reader: RecordSchema, what: str, problems: Problems)
         hint = "change schema by Avro's rules of resolution: add a default, an alias or a wider type"
         problems.error(node.place, f"{what} cannot be read with the schema of the source: {error}", hint)
         return None
+    return canonical(document)
+
+
+def canonical(document: Any) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
-
-
-def place_of_path(node: Node, path: tuple[str, ...]) -> Place:
-    """The place of an inline value, or of its nearest ancestor that exists."""
-    for key in path:
-        found = node.get(key) if isinstance(node, MappingNode) else None
-        if found is None:
-            break
-        node = found
-    return node.place

@@ -1,20 +1,19 @@
-"""Displays of a running pipeline: a line for each batch, a live view, or a log."""
+"""Displays of a running pipeline: a line for each batch, one line of figures, or a log."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.operating.figures import figures_line
+from odradek.pipelines.operating.figures import clock_text, figures_line
 from odradek.pipelines.operating.status import State
 
 if TYPE_CHECKING:
-    from rich.live import Live
-
     from odradek.pipelines.operating.events import Event
     from odradek.pipelines.operating.status import PipelineStatus
 
@@ -68,41 +67,39 @@ class LogLines(BatchLines):
             self._next_s = now_s + SUMMARY_EVERY_S
 
 
-class LiveView(BatchLines):
-    """A live view, from the start or once the pipeline runs; prints lines before and after it."""
+class LiveLine(BatchLines):
+    """One line of figures, which is written again and again below the messages."""
 
     def __init__(self, *, is_at_once: bool = False) -> None:
+        """`is_at_once`: from the start, not once the pipeline runs."""
         self._is_at_once = is_at_once
-        self._live: Live | None = None
         self._last: PipelineStatus | None = None
 
     def take(self, event: Event) -> None:
-        """Nothing to do: the live view shows the batches."""
+        """Nothing to do: the figures have the batches."""
 
     def say(self, text: str) -> None:
-        if self._live is None:
-            super().say(text)
+        self._clear()
+        super().say(text)
 
     def show(self, status: PipelineStatus) -> None:
-        from rich.live import Live  # noqa: PLC0415 - rich is only for those who watch
-
-        from odradek.pipelines.operating.drawing import draw  # noqa: PLC0415
-
-        if self._live is None:
-            if not status.flows and not self._is_at_once:
-                return
-            self._live = Live(auto_refresh=False, screen=True)
-            self._live.start()
-        self._last = status
-        self._live.update(draw(status, time.time(), self._live.console.width), refresh=True)
+        if status.flows or self._is_at_once:
+            self._last = status
+            now_s = time.time()
+            ran = "" if status.running_since_s is None else f" {clock_text(now_s - status.running_since_s)}"
+            text = f"{status.name} {status.state}{ran}: {status.note or figures_line(status)}"
+            self._clear()
+            print(text[: shutil.get_terminal_size().columns - 1], end="", flush=True)
 
     def end(self) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
         if self._last is not None:
+            self._clear()
             print(f"{self._last.name}: {figures_line(self._last)}", flush=True)
+
+    def _clear(self) -> None:
+        if self._last is not None:
+            print("\r\033[K", end="", flush=True)
 
 
 def chosen_screen(*, as_json: bool) -> BatchLines:
-    return BatchObjects() if as_json else LiveView() if sys.stdout.isatty() else BatchLines()
+    return BatchObjects() if as_json else LiveLine() if sys.stdout.isatty() else BatchLines()

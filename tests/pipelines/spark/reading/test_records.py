@@ -23,15 +23,8 @@ sources:
   readings:
     topic: "@in"
     tombstones: dead_letters
-    schema:
-      type: object
-      required: [id]
-      properties:
-        id: {type: integer}
-        at: {type: string, format: date-time}
-        note: {type: [string, "null"]}
-        tags: {type: array, items: {type: string}}
-        meter: {type: object, properties: {unit: {type: string}, scale: {type: number}}}
+    schema: >-
+      id BIGINT NOT NULL, at TIMESTAMP, note STRING, tags ARRAY<STRING>, meter STRUCT<unit: STRING, scale: DOUBLE>
 steps:
   plain:
     sql: |

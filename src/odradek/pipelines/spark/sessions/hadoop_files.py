@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-
 class StorageUnavailable(PipelineError):
     """The storage of the checkpoints could not be read or written."""
 
