@@ -136,7 +136,7 @@ def test_an_alias_of_itself_is_reported() -> None:
 def test_billions_of_aliases_are_not_followed() -> None:
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 10)]
-    text = "pipeline: p\nsources:\n  s:\n    topic: t\n    schema:\n" + "".join(f"      {line}\n" for line in levels)
+    text = "pipeline: p\nsources:\n  s:\n    topic: t\n    format: avro\n    schema:\n" + "".join(f"      {line}\n" for line in levels)
     assert any("too large" in line for line in reported(text))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.pipelines.definition.lineage import draw_mermaid, draw_text
-from odradek.pipelines.planning.lineage import lineage_of
+from odradek.pipelines.planning.lineage import draw_mermaid, draw_text, lineage_of
 from tests.pipelines.planning.plans import sound_plan
 
 TEXT = """

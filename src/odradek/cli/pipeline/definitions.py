@@ -26,10 +26,10 @@ from odradek.pipelines.definition.vocabulary import PIPELINE_NAME, TOPIC_NAME
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from odradek.pipelines.definition.lineage import LineageNode
     from odradek.pipelines.definition.loading import Definition
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Problem
+    from odradek.pipelines.planning.lineage import LineageNode
 
 STARTER = "starter"  # the example that is copied, and the word in its files that becomes the name of the project
 LONGEST_NAME = 100
@@ -180,7 +180,7 @@ def graph(file: str, mermaid: bool, as_json: bool) -> None:
     if as_json:
         print_json(graph_object(found, nodes))
     else:
-        from odradek.pipelines.definition.lineage import draw_mermaid, draw_text
+        from odradek.pipelines.planning.lineage import draw_mermaid, draw_text
 
         say(draw_mermaid(nodes) if mermaid else draw_text(found, nodes))
 

@@ -145,9 +145,8 @@ def cluster_of(found: Pipeline) -> Cluster | None:
 
 
 def described(found: Pipeline, status: PipelineStatus) -> status_record.PublishedPipeline:
-    from odradek.pipelines.definition.lineage import facts_of
     from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
-    from odradek.pipelines.planning.lineage import lineage_of
+    from odradek.pipelines.planning.lineage import facts_of, lineage_of
     from odradek.pipelines.planning.rules import plan_again
 
     topics: dict[str, tuple[str, ...]] = {}

@@ -1,15 +1,14 @@
-"""Results depend on rows alone: which calls are refused, which strings would be cast without a word, what may fail."""
+"""Results depend on rows alone: which calls are refused, and what may fail for a row."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.operations import Aggregation, Join, StreamJoin
+from odradek.pipelines.definition.operations import Aggregation
 from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql, StaticSql
 from odradek.pipelines.planning.verdicts import Code, Refusal
-from odradek.pipelines.planning.written import Written, written_in
+from odradek.pipelines.planning.written import written_in
 from odradek.pipelines.sql.functions import HASHED, MAY_FAIL, reads_clock, undetermined
-from odradek.pipelines.sql.results import STRING, certain_type
 from odradek.pipelines.sql.row_errors import failing, is_number_but_0
 from odradek.pipelines.sql.text import exp, parse_any
 
@@ -19,19 +18,12 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Place
     from odradek.pipelines.planning.plan import End, Plan, Table
     from odradek.pipelines.sql.blocks import Part
-    from odradek.pipelines.sql.query import Call
 
-NUMERIC = frozenset(
-    (
-        "sum", "try_sum", "avg", "mean", "try_avg", "stddev", "std", "stddev_pop", "stddev_samp", "variance",
-        "var_pop", "var_samp", "skewness", "kurtosis", "median",
-    )
-)  # fmt: skip
-SELDOM = NUMERIC | {"+", "-", "*"}  # an overflow
+SELDOM = frozenset(("sum", "avg", "+", "-", "*"))  # an overflow
 
 
 def determinism(plan: Plan) -> Iterator[Refusal]:
-    """Refuses calls whose result the rows do not determine, and implicit casts of strings."""
+    """Refuses calls whose result the rows do not determine."""
     impure = {each.name.lower() for each in plan.pipeline.functions if not each.is_deterministic}
     for written in written_in(plan):
         for call in written.query.calls:
@@ -46,9 +38,7 @@ def determinism(plan: Plan) -> Iterator[Refusal]:
                 message = f"{reads}: rows that are read again have another result"
                 hint = "use a time of the row, such as _timestamp of a record"
                 yield Refusal(None, written.subject, written.place(call.span[0]), message, hint)
-            yield from _implicit_cast(written, call)
     for table in plan.tables.values():
-        yield from _cast_keys(plan, table)
         made = table.made_by
         if isinstance(made, StaticSql):
             tree = parse_any(made.part.text)
@@ -76,42 +66,6 @@ def _random_calls(table: Table, part: Part, tree: exp.Expr) -> Iterator[Refusal]
         name = str(node.this).lower()
         if undetermined(name) == HASHED:
             yield _undetermined(table, name, table.place_in_sql(node.meta["start"] + part.start), HASHED)
-
-
-def _implicit_cast(written: Written, call: Call) -> Iterator[Refusal]:
-    if call.name not in NUMERIC or len(call.arguments) != 1:
-        return
-    query, span = written.query, call.arguments[0]
-    if certain_type(query, call.tree.expressions[0]) == STRING:
-        name = query.text(span)
-        message = f"{written.subject.described} casts the STRING '{name}' implicitly"
-        example = f"write {call.name}(cast({name} as bigint)), or try_cast"
-        yield Refusal(Code.IMPLICIT_CAST, written.subject, written.place(span[0]), message, example)
-
-
-def _cast_keys(plan: Plan, table: Table) -> Iterator[Refusal]:
-    """Keys of a join of which one side is a STRING and the other is not."""
-    made = table.made_by
-    match made:
-        case PairSql():
-            left, right, pairs = made.shape.left.table, made.shape.right.table, made.shape.keys
-            place = table.place_in_sql(made.shape.right.span[0])
-        case Join() | StreamJoin():
-            left, right = made.input, made.table if isinstance(made, Join) else made.stream
-            pairs, place = tuple((name, name) for name in made.on), table.place("join", "on")
-        case _:
-            return
-    sides = [(name, plan.table(name).columns) for name in (left, right)]
-    for pair in pairs:
-        kinds = [None if known is None else known.type_of(key) for (_, known), key in zip(sides, pair, strict=True)]
-        if None in kinds or kinds[0] == kinds[1] or STRING not in kinds:
-            continue
-        number = kinds.index(STRING)
-        other = kinds[1 - number]
-        name, column = plan.table(sides[number][0]).owner.name, pair[number]
-        message = f"{table.described} casts the STRING '{column}' of '{name}' implicitly"
-        example = f"write cast({column} as {other.ddl.lower() if other else 'bigint'}) as {column} in a step before"
-        yield Refusal(Code.IMPLICIT_CAST, table, place, message, example)
 
 
 def uncaught(plan: Plan) -> Iterator[Refusal]:

@@ -100,6 +100,27 @@ def test_what_spark_refuses_is_reported_where_it_is_written(
     assert [each[: len(verdict)] for each in problems] == [verdict]
 
 
+CASTS = {
+    "totals": """steps: {s: {sql: "select sum(customer) as n from orders group by window(at, '1 hour')"}}""",
+    "declared": "steps: {s: {from: orders, aggregate: {n: avg(customer)}, window: {column: at, size: 1 hour}}}",
+    "joined": 'steps: {s: {sql: "select o.id from orders o join payments p on o.customer = p.id and o.at = p.paid_at"}}',
+    "pairs": """steps:
+  named: {sql: "select customer as id, at from orders"}
+  s: {from: named, join: {stream: payments, on: id, within: 1 hour}}""",
+}
+
+
+@pytest.mark.parametrize("steps", CASTS.values(), ids=CASTS)
+def test_casts_of_text_that_are_not_written_are_refused(spark: SparkSession, steps: str) -> None:
+    _, problems = found(spark, f"{steps}\nsinks: {{out: {{from: s, topic: out}}}}\n")
+    assert [("OP016" in each, "casts the STRING" in each) for each in problems] == [(True, True)], problems
+
+
+def test_a_view_of_casts_is_refused(spark: SparkSession) -> None:
+    _, problems = found(spark, "views: {v: {from: orders, aggregate: {n: sum(customer)}, by: [id]}}")
+    assert any("error OP016: view 'v' casts the STRING" in each for each in problems), problems
+
+
 def test_the_end_of_a_window_that_a_later_step_selects_is_event_time(spark: SparkSession) -> None:
     steps = """
         steps:
