@@ -50,10 +50,10 @@ def test_every_value_has_its_place() -> None:
         ("a: |\n\n  one\n", 2, 1, "f:3:3"),
         ("a: one two\n", 1, 5, "f:1:8"),
         ("a: 'one two'\n", 1, 5, "f:1:9"),
-        ("a: >\n  one\n  two\n", 1, 5, "f:3:3"),
-        ("a: one\n  two three\n", 1, 9, "f:2:7"),
+        ("a: >\n  one\n  two\n", 1, 5, "f:1:4"),
+        ("a: one\n  two three\n", 1, 9, "f:1:4"),
         ("a: |\r\n  one\r\n  two\r\n", 2, 2, "f:3:4"),
-        ('a: "one\n  two"\n', 1, 5, "f:2:3"),
+        ('a: "one\n  two"\n', 1, 5, "f:1:4"),
     ],
 )
 def test_a_place_inside_of_a_text_is_found(text: str, line: int, column: int, place: str) -> None:
@@ -136,7 +136,8 @@ def test_an_alias_of_itself_is_reported() -> None:
 def test_billions_of_aliases_are_not_followed() -> None:
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 10)]
-    text = "pipeline: p\nsources:\n  s:\n    topic: t\n    format: avro\n    schema:\n" + "".join(f"      {line}\n" for line in levels)
+    head = "pipeline: p\nsources:\n  s:\n    topic: t\n    format: avro\n    schema:\n"
+    text = head + "".join(f"      {line}\n" for line in levels)
     assert any("too large" in line for line in reported(text))
 
 

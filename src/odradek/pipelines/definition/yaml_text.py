@@ -19,18 +19,11 @@ UNCLOSED = re.compile(r"(?<!\$)\$\{(?:[A-Za-z_]|file:)[^}]*\Z")
 
 
 def scalar_segments(node: yaml.ScalarNode, lines: list[str]) -> tuple[Segment, ...]:
-    """One segment for each part of the value that lies in one line of the file."""
+    """One segment for each part of the value that lies in one line of the file; none for text that YAML folds."""
     first, last = node.start_mark.line, node.end_mark.line
     if node.style == "|":
         return literal_segments(node, lines)
-    if node.style == ">":
-        return found_segments(node.value, [(number, lines[number], 0) for number in range(first + 1, last + 1)])
-    quote = 1 if node.style else 0
-    start_column = node.start_mark.column + quote
-    if first == last:
-        return (Segment(1, 1, first + 1, start_column + 1),)
-    rest = [(number, lines[number], 0) for number in range(first + 1, min(last + 1, len(lines)))]
-    return found_segments(node.value, [(first, lines[first][start_column:], start_column), *rest])
+    return (Segment(1, 1, first + 1, node.start_mark.column + bool(node.style) + 1),) if first == last else ()
 
 
 def literal_segments(node: yaml.ScalarNode, lines: list[str]) -> tuple[Segment, ...]:
@@ -42,24 +35,6 @@ def literal_segments(node: yaml.ScalarNode, lines: list[str]) -> tuple[Segment, 
     indents = (len(line) - len(value) for line, value in pairs if value.strip() and line.endswith(value))
     indent = next(indents, 0)
     return tuple(Segment(i + 1, 1, begin + i + 1, indent + 1) for i in range(len(taken)))
-
-
-def found_segments(value: str, parts: list[tuple[int, str, int]]) -> tuple[Segment, ...]:
-    """The segments of a folded text: each line of the file is searched for in the value, in order."""
-    segments = []
-    cursor = 0
-    for number, line, shift in parts:
-        stripped = line.strip().rstrip("\"'") if number == parts[-1][0] else line.strip()
-        if not stripped:
-            continue
-        position = value.find(stripped, cursor)
-        if position < 0:
-            continue
-        value_line, value_column = line_and_column(value, position)
-        indent = len(line) - len(line.lstrip())
-        segments.append(Segment(value_line, value_column, number + 1, shift + indent + 1))
-        cursor = position + len(stripped)
-    return tuple(segments)
 
 
 def line_and_column(text: str, position: int) -> tuple[int, int]:

@@ -15,13 +15,13 @@ from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.model import FilesTarget, Source, TableTarget, TopicOrigin
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, KeyedState, StreamJoin
 from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.planning.lineage import operation_detail
 from odradek.pipelines.planning.plan import GroupSql, PairSql
 from odradek.pipelines.sql.text import tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from odradek.pipelines.definition.operations import Window
     from odradek.pipelines.planning.plan import End, Flow, Plan, Table
     from odradek.pipelines.sql.joins import Bound
 
@@ -161,33 +161,22 @@ def _end_facts(end: End) -> dict[str, str]:
 def _state_of(plan: Plan, table: Table) -> str:
     """What determines the state of a table. Spark itself compares the types of its columns."""
     made = table.made_by
-    times = [plan.path(each).event_time or NOTHING for each in table.inputs if plan.is_stream(each)]
+    times = (plan.path(each).event_time or NOTHING for each in table.inputs)
+    over = f"over {' and '.join(table.inputs)} by {' and '.join(times)}"
     match made:
-        case Aggregation(window=window):
-            length = "" if window is None else f"{_window(window)} "
-            return f"{length}by {', '.join(made.by)}: {_joined(each.expression for each in made.aggregates)}"
         case GroupSql(query=query, shape=groups):
             aggregates = _joined(query.text(each.span) for each in groups.aggregates)
             return f"by {_joined(each.text for each in groups.keys)}: {aggregates}"
-        case Deduplication():
-            within = "for ever" if made.within is None else f"within {made.within} of {times[0]}"
-            return f"deduplicated by {', '.join(made.key)} {within}"
-        case StreamJoin():
-            sides = f"{made.input} and {made.stream} on {', '.join(made.on)}"
-            return f"{made.how} join of {sides} within {made.within} of {' and '.join(times)}"
         case PairSql(shape=pairs):
             on = ", ".join(f"{left} = {right}" for left, right in pairs.keys)
-            between = f"{_bound(pairs.low)} and {_bound(pairs.high)} of {' and '.join(times)}"
-            return f"{pairs.how} join of {pairs.left.table} and {pairs.right.table} on {on} between {between}"
+            return f"{pairs.how} join on {on} between {_bound(pairs.low)} and {_bound(pairs.high)} {over}"
+        case Aggregation():
+            return f"{operation_detail(made)} {over}: {_joined(each.expression for each in made.aggregates)}"
         case KeyedState():
-            return f"{made.processor} by {', '.join(made.key)} in {made.clock} time"
+            return f"{operation_detail(made)} in {made.clock} time"
+        case Deduplication() | StreamJoin():
+            return f"{operation_detail(made)} {over}"
     return NOTHING
-
-
-def _window(window: Window) -> str:
-    lengths = {"size": window.size, "slide": window.slide, "gap": window.gap}
-    named = " ".join(f"{name} {length}" for name, length in lengths.items() if length is not None)
-    return f"window of {window.column} with {named}"
 
 
 def _bound(bound: Bound | None) -> str:
@@ -196,14 +185,7 @@ def _bound(bound: Bound | None) -> str:
 
 def _joined(expressions: Iterable[str]) -> str:
     """Expressions by their tokens, so that blanks, comments and upper case of words do not matter."""
-    return ", ".join(map(_by_tokens, expressions))
-
-
-def _by_tokens(expression: str) -> str:
-    text = ""
-    for token in tokens_of(expression):
-        word = repr(token.text) if token.kind == "STRING" else token.text.lower()
-        is_call = word in {"(", "["} and (text[-1:].isalnum() or text.endswith("_"))
-        is_joined = is_call or word in {")", "]", ",", "."} or text.endswith(("(", "[", "."))
-        text += word if is_joined or not text else f" {word}"
-    return text
+    return ", ".join(
+        " ".join(repr(each.text) if each.kind == "STRING" else each.text.lower() for each in tokens_of(expression))
+        for expression in expressions
+    )

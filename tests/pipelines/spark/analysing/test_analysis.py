@@ -103,7 +103,7 @@ def test_what_spark_refuses_is_reported_where_it_is_written(
 CASTS = {
     "totals": """steps: {s: {sql: "select sum(customer) as n from orders group by window(at, '1 hour')"}}""",
     "declared": "steps: {s: {from: orders, aggregate: {n: avg(customer)}, window: {column: at, size: 1 hour}}}",
-    "joined": 'steps: {s: {sql: "select o.id from orders o join payments p on o.customer = p.id and o.at = p.paid_at"}}',
+    "joined": 'steps: {s: {sql: "select o.id from orders o join payments p on o.customer = p.id and at = paid_at"}}',
     "pairs": """steps:
   named: {sql: "select customer as id, at from orders"}
   s: {from: named, join: {stream: payments, on: id, within: 1 hour}}""",

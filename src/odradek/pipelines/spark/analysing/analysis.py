@@ -19,7 +19,7 @@ from odradek.pipelines.definition.model import Source, Step, TopicOrigin, place_
 from odradek.pipelines.definition.operations import PythonFunction, Sql
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.vocabulary import Encoding
-from odradek.pipelines.planning.plan import PASSES, GroupSql, RowSql, StaticSql, Table
+from odradek.pipelines.planning.plan import PASSES, GroupSql, PairSql, RowSql, StaticSql, Table
 from odradek.pipelines.planning.verdicts import Code
 from odradek.pipelines.planning.written import COLUMNS, expressions
 from odradek.pipelines.spark.analysing.plan_walk import (
@@ -156,7 +156,7 @@ class _Analysing:
             frame = tables.rows(table.name)
             if isinstance(table.made_by, PythonFunction):
                 self._check_python(table, table.made_by, tables.before_checks(table.name))
-            elif not isinstance(table.made_by, Source) and _part_of(table) is None:
+            elif not isinstance(table.made_by, Source | PairSql) and _part_of(table) is None:
                 self._check_casts(table, frame, table.place())
             self.schemas[table.name] = frame.schema
 
