@@ -18,7 +18,6 @@ from odradek.pipelines.definition.model import (
 )
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, Sql, StreamJoin
-from odradek.pipelines.definition.vocabulary import JoinKind
 from odradek.pipelines.planning.columns import RECORD_COLUMN_NAMES
 from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql
 from odradek.pipelines.sql.functions import kind_of, kinds
@@ -66,55 +65,31 @@ def check_names(plan: Plan, problems: Problems) -> None:
         if columns is not None and column not in columns:
             message = f"{subject.described} names the column '{column}', which '{plan.table(name).owner.name}' has not"
             problems.error(place, message, suggestion(column, columns.names), COLUMNS)
+    for subject, name, place in _repeated(plan):
+        message = f"{subject.described} has two columns '{name}'"
+        problems.error(place, message, f"give one of them another name: {name} as other_{name}", COLUMNS)
+
+
+def _repeated(plan: Plan) -> Iterator[tuple[Table | End, str, Place]]:
+    """The columns of one name: of groups, of joins of streams, and of queries whose columns an end writes."""
     for table in plan.tables.values():
-        _check_both_sides(plan, table, problems)
-        _check_aggregates(table, problems)
-    _check_repeated(plan, problems)
-
-
-def _check_aggregates(table: Table, problems: Problems) -> None:
-    """Reports aggregates that have the name of a column of their group."""
-    made = table.made_by
-    if isinstance(made, Aggregation):
-        taken = {*map(str.lower, made.by), *(WINDOW_COLUMNS if made.window is not None else ())}
-        for each in made.aggregates:
-            if each.name.lower() in taken:
-                message = f"{table.described} has two columns '{each.name}'"
-                problems.error(each.place, message, "give the aggregate another name", COLUMNS)
-
-
-def _check_both_sides(plan: Plan, table: Table, problems: Problems) -> None:
-    """Reports columns of both sides of a declared join: of a table they are left out, of streams there is no choice."""
-    made = table.made_by
-    if not isinstance(made, Join | StreamJoin) or made.how in {JoinKind.SEMI, JoinKind.ANTI}:
-        return
-    name = made.table if isinstance(made, Join) else made.stream
-    left, right = (plan.table(each).columns for each in (made.input, name))
-    if left is None or right is None or (isinstance(made, Join) and plan.is_stream(name)):
-        return
-    shared = [each for each in right.without((*made.on, *RECORD_COLUMN_NAMES)).names if each in left]
-    if shared and isinstance(made, Join):
-        message = f"{table.described} leaves out the columns {', '.join(shared)} of '{name}', which '{made.input}' has"
-        problems.warning(table.place("join", "table"), message, f"to keep {shared[0]}, rename it in a step before")
-    elif shared:
-        message = f"{table.described} has two columns '{shared[0]}': '{made.input}' and '{name}' have it"
-        hint = f"rename it in a step before: select {shared[0]} as {name}_{shared[0]}, … from {name}"
-        problems.error(table.place("join", "stream"), message, hint, COLUMNS)
-
-
-def _check_repeated(plan: Plan, problems: Problems) -> None:
-    """Reports two columns of one name at an end that writes all columns."""
+        made = table.made_by
+        if isinstance(made, Aggregation):
+            taken = {*map(str.lower, made.by), *(WINDOW_COLUMNS if made.window is not None else ())}
+            yield from ((table, each.name, each.place) for each in made.aggregates if each.name.lower() in taken)
+        elif isinstance(made, StreamJoin):
+            left, right = (plan.table(each).columns for each in (made.input, made.stream))
+            names = [] if left is None or right is None else right.without((*made.on, *RECORD_COLUMN_NAMES)).names
+            shared = [each for each in names if left is not None and each in left]
+            yield from ((table, each, table.place("join", "stream")) for each in shared[:1])
     for end in plan.ends:
-        table = plan.table(end.input)
-        if not isinstance(table.made_by, RowSql | GroupSql) or isinstance(end.target, PythonTarget):
-            continue
-        found = repeated_names(table.made_by.query)
-        if RECORD_COLUMN_NAMES.issubset(found):  # of two topics: ends leave them out
-            found = [name for name in found if name not in RECORD_COLUMN_NAMES]
-        if found and not (isinstance(end.target, TopicTarget) and end.target.value):
-            message = f"{table.described} has two columns '{found[0]}', and {end.described} writes both"
-            hint = f"name the columns instead of *, and one of them with AS: {found[0]} AS other_{found[0]}"
-            problems.error(table.place_in_sql(0), message, hint, COLUMNS)
+        table, target = plan.table(end.input), end.target
+        is_chosen = isinstance(target, PythonTarget) or (isinstance(target, TopicTarget) and target.value)
+        if isinstance(table.made_by, RowSql | GroupSql) and not is_chosen:
+            found = repeated_names(table.made_by.query)
+            if RECORD_COLUMN_NAMES.issubset(found):  # of two topics: ends leave them out
+                found = [name for name in found if name not in RECORD_COLUMN_NAMES]
+            yield from ((table, name, table.place_in_sql(0)) for name in found[:1])
 
 
 def _named(plan: Plan) -> Iterator[tuple[Table | End, str, str, Place]]:
