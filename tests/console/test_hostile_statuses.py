@@ -95,7 +95,7 @@ def take_and_show(document: Any) -> None:
 @example([(("status", "flows", 0, "read"), [])])
 @example([(("status", "note"), "\ud800")])
 @example([(("published_s",), 10**400)])
-@example([(("graph", 0, "inputs"), [[]])])
+@example([(("nodes", 0, "inputs"), [[]])])
 @settings(max_examples=300)
 def test_a_changed_status_is_refused_or_shown(changes: list[tuple[Path, Any]]) -> None:
     take_and_show(changed(DOCUMENT, changes))
@@ -123,7 +123,7 @@ def test_a_graph_with_very_many_edges_is_not_drawn() -> None:
     """Each node reads all before it."""
     node = {"kind": "step", "name": "n", "detail": "", "topics": []}
     graph = [{**node, "id": str(number), "inputs": [str(each) for each in range(number)]} for number in range(300)]
-    status = parse(json.dumps({**DOCUMENT, "graph": graph}).encode())
+    status = parse(json.dumps({**DOCUMENT, "nodes": graph}).encode())
     assert status is not None
     pipelines = Pipelines()
     take(pipelines, *encode(status))

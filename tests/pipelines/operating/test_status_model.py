@@ -8,7 +8,7 @@ from typing import Any
 from odradek.pipelines.operating.events import EventLines, runs
 from odradek.pipelines.operating.figures import figures_line
 from odradek.pipelines.operating.spark_progress import progress_event
-from odradek.pipelines.operating.status import PipelineStatus, State
+from odradek.pipelines.operating.status import PipelineStatus, State, decoded
 from odradek.pipelines.operating.status_model import StatusModel
 
 BEGAN_S = 1_794_740_000.0  # 2026-11-15T10:53:20Z
@@ -126,7 +126,7 @@ def test_a_status_is_the_same_after_it_was_kept_as_json() -> None:
     found.take(progress_event("readings", SECOND), BEGAN_S + 10)
     found.take({"kind": "batch", "flow": "readings", "rejected": 0, "violations": [violation(1)]}, BEGAN_S)
     status = found.snapshot(BEGAN_S)
-    assert PipelineStatus.of_object(json.loads(json.dumps(status.as_object()))) == status
+    assert decoded(PipelineStatus, json.loads(json.dumps(status.as_object()))) == status
 
 
 def test_events_may_come_in_pieces() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from odradek.pipelines.operating.processes import ProcessMark
-from odradek.pipelines.operating.status import ENDED, PipelineStatus, State
+from odradek.pipelines.operating.status import ENDED, PipelineStatus, State, decoded
 
 STATUS, LOG, LOCK = "status.json", "log", "lock"
 
@@ -85,7 +85,7 @@ def write_status(folder: Path, status: PipelineStatus) -> None:
 def read_status(name: str) -> PipelineStatus | None:
     """The last status; DIED if its process has ended without a final status. None if there is no status file."""
     try:
-        found = PipelineStatus.of_object(json.loads(LocalFiles(folder_of(name)).read(STATUS) or ""))
+        found: PipelineStatus = decoded(PipelineStatus, json.loads(LocalFiles(folder_of(name)).read(STATUS) or ""))
     except (ValueError, KeyError, TypeError):
         return None
     is_gone = found.state not in ENDED and not mark_in(found).is_alive

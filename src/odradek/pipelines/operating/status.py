@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import field
+from dataclasses import field, is_dataclass
 from enum import StrEnum
-from typing import Any
+from functools import cache
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from odradek.conventions.dataclass import dataclass
 
 Offsets = dict[str, dict[str, int]]  # by topic and partition
+LARGEST_NUMBER = 2**63
 
 
 class State(StrEnum):
@@ -124,9 +127,30 @@ class PipelineStatus:
     def as_object(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
-    @classmethod
-    def of_object(cls, found: dict[str, Any]) -> PipelineStatus:
-        """Parses a status; KeyError, TypeError or ValueError if the object is not one."""
-        flows = tuple(FlowStatus(**each) for each in found["flows"])
-        expectations = tuple(ExpectationStatus(**each) for each in found["expectations"])
-        return cls(**{**found, "state": State(found["state"]), "flows": flows, "expectations": expectations})
+
+def decoded(kind: Any, value: Any) -> Any:
+    """A value of JSON as a dataclass, or as the annotation of a field; ValueError if it is none."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if isinstance(kind, UnionType):
+        return None if value is None else decoded(arguments[0], value)
+    if is_dataclass(kind) and isinstance(value, dict):
+        kinds = hints(kind)
+        return kind(**{name: decoded(kinds.get(name), each) for name, each in value.items()})  # type: ignore[operator]  # a class
+    if origin is tuple and isinstance(value, list):
+        return tuple(decoded(arguments[0], each) for each in value)
+    if origin is dict and isinstance(value, dict):
+        return {name: decoded(arguments[1], each) for name, each in value.items()}
+    if kind is State:
+        return State(value)
+    if kind in {int, float}:  # of a size that sums and conversions to float can take; NaN is none
+        is_of_kind = isinstance(value, int | float) and -LARGEST_NUMBER < value < LARGEST_NUMBER
+    else:
+        is_of_kind = kind in {str, bool} and isinstance(value, kind)
+    if not is_of_kind:
+        raise ValueError(f"a value that is not of its type: {value!r:.100}")
+    return value
+
+
+@cache
+def hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)

@@ -7,16 +7,10 @@ size: what exceeds a limit is left out. Any client can write to a topic, so that
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, is_dataclass, replace
-from functools import cache
-from types import UnionType
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from dataclasses import asdict, replace
 
 from odradek.conventions.dataclass import dataclass
-from odradek.pipelines.operating.status import ENDED, PipelineStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from odradek.pipelines.operating.status import ENDED, PipelineStatus, decoded
 
 TOPIC = "__odradek_pipelines"
 # A status is written every two seconds. The size of the topic stays below 16 MB for each replica, and the status of a
@@ -39,7 +33,6 @@ MOST_EXPECTATIONS = 300
 MOST_NAMES = 200  # topics, sinks
 MOST_FACTS = 20
 LONGEST_TEXT = 400
-LARGEST_NUMBER = 2**63
 LARGEST_RECORD_BYTES = 900_000  # below the default limit of topics
 
 
@@ -77,20 +70,18 @@ class PublishedPipeline:
 
 def encode(published: PublishedPipeline) -> tuple[bytes, bytes]:
     """Key and value. Offsets of partitions are left out: their number has no bound."""
-    status = bounded(published.status)
-    found: dict[str, Any] = {
-        "version": VERSION,
-        "host": published.host[:LONGEST_TEXT],
-        "status": status.as_object(),
-        "graph": [asdict(each) for each in bounded_nodes(published.nodes)],
-        "published_s": published.published_s,
-        "dead_letters": published.dead_letters,
-        "facts": list(published.facts)[:MOST_FACTS],
-    }
-    value = json.dumps(found, separators=(",", ":")).encode()
+    found = replace(
+        published, host=published.host[:LONGEST_TEXT], status=bounded(published.status),
+        nodes=bounded_nodes(published.nodes), facts=published.facts[:MOST_FACTS],
+    )  # fmt: skip
+    value = text_of(found)
     if len(value) > LARGEST_RECORD_BYTES:
-        value = json.dumps({**found, "graph": [], "status": replace(status, flows=()).as_object()}).encode()
+        value = text_of(replace(found, nodes=(), status=replace(found.status, flows=())))
     return published.key.encode(), value
+
+
+def text_of(published: PublishedPipeline) -> bytes:
+    return json.dumps({"version": VERSION, **asdict(published)}, separators=(",", ":")).encode()
 
 
 def bounded(status: PipelineStatus) -> PipelineStatus:
@@ -111,12 +102,12 @@ def first(counts: dict[str, int]) -> dict[str, int]:
     return dict(list(counts.items())[:MOST_NAMES])
 
 
-def bounded_nodes(nodes: Sequence[GraphNode]) -> list[GraphNode]:
+def bounded_nodes(nodes: tuple[GraphNode, ...]) -> tuple[GraphNode, ...]:
     kept = [
         replace(each, detail=each.detail[:LONGEST_TEXT], topics=each.topics[:MOST_NAMES]) for each in nodes[:MOST_NODES]
     ]
     known = {each.id for each in kept}
-    return [replace(each, inputs=tuple(name for name in each.inputs if name in known)) for each in kept]
+    return tuple(replace(each, inputs=tuple(name for name in each.inputs if name in known)) for each in kept)
 
 
 def parse(value: bytes) -> PublishedPipeline | None:
@@ -126,54 +117,23 @@ def parse(value: bytes) -> PublishedPipeline | None:
         return None
     try:
         found = json.loads(value)
-        if found["version"] != VERSION:
+        if found.pop("version") != VERSION:
             return None
         json.dumps(found, ensure_ascii=False, allow_nan=False).encode()  # ValueError for halves of surrogate pairs, too
-        nodes = [
-            GraphNode(**{**each, "inputs": tuple(each["inputs"]), "topics": tuple(map(str, each["topics"]))})
-            for each in found["graph"][:MOST_NODES]
-        ]
-        published = PublishedPipeline(
-            str(found["host"]),
-            bounded(PipelineStatus.of_object(found["status"])),
-            tuple(bounded_nodes(nodes)),
-            None if found["dead_letters"] is None else str(found["dead_letters"]),
-            tuple(map(str, found["facts"]))[:MOST_FACTS],
-            float(found["published_s"]),
-        )
+        read: PublishedPipeline = decoded(PublishedPipeline, found)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
+    published = replace(
+        read, status=bounded(read.status), nodes=bounded_nodes(read.nodes), facts=read.facts[:MOST_FACTS]
+    )
     return published if is_plausible(published) else None
 
 
 def is_plausible(published: PublishedPipeline) -> bool:
-    """Whether every field has its type and each node follows its inputs, so that readers need not check again."""
-    texts = (published.host, published.status.name, published.status.engine)
-    if not fits(published, PublishedPipeline) or max(map(len, texts)) > LONGEST_TEXT:
-        return False
+    """Whether texts have their limits and each node follows its inputs, so that readers need not check again."""
     known: set[str] = set()
     for node in published.nodes:
         if not set(node.inputs) <= known or node.id in known:
             return False
         known.add(node.id)
-    return True
-
-
-def fits(value: Any, kind: Any) -> bool:
-    """Whether a value has the type of an annotation, its items and fields included."""
-    arguments = get_args(kind)
-    if isinstance(kind, UnionType):
-        return any(fits(value, each) for each in arguments)
-    if isinstance(kind, type) and is_dataclass(kind):
-        return isinstance(value, kind) and all(fits(getattr(value, name), each) for name, each in hints(kind).items())
-    if kind in {int, float}:  # of a size that sums and conversions to float can take; NaN is none
-        return isinstance(value, int | float) and -LARGEST_NUMBER < value < LARGEST_NUMBER
-    if not isinstance(value, get_origin(kind) or kind):
-        return False
-    items = value.items() if isinstance(value, dict) else ((each,) for each in value) if arguments else ()
-    return all(all(map(fits, each, arguments)) for each in items)
-
-
-@cache
-def hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+    return max(map(len, (published.host, published.status.name, published.status.engine))) <= LONGEST_TEXT

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import posixpath
-from pathlib import Path as FilePath
+from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import (
@@ -15,7 +14,7 @@ from odradek.pipelines.definition.model import (
     TopicTarget,
     place_of,
 )
-from odradek.pipelines.definition.vocabulary import Encoding, Engine, FileFormat, LakehouseFormat
+from odradek.pipelines.definition.vocabulary import Encoding, Engine
 from odradek.pipelines.planning.plan import End, EndMode, RowSql, Table, Unplanned
 from odradek.pipelines.planning.verdicts import Code, Refusal
 from odradek.pipelines.planning.written import calls_of_python
@@ -70,7 +69,7 @@ def _beyond_realtime(subject: Table | End, first: str | None) -> str | None:
 
 def targets(plan: Plan) -> Iterator[Refusal]:
     """Two ends do not replace rows of one table, or write one folder; a topic is not read by what writes it."""
-    first: dict[tuple[str, ...], End] = {}
+    first: dict[tuple[str, str], End] = {}
     for end in plan.ends:
         where = stored_in(end, plan.pipeline)
         before = end if where is None else first.setdefault(where, end)
@@ -102,33 +101,15 @@ def _circles(plan: Plan, end: End, target: TopicTarget) -> Iterator[Refusal]:
             yield Refusal(None, end, place_of(end, "topic"), message, hint)
 
 
-def stored_in(end: End, pipeline: Pipeline) -> tuple[str, ...] | None:
-    """What two ends share if they write one table or one folder."""
-    target = end.target
-    if isinstance(target, FilesTarget):
-        return FileFormat.__name__, _folder(target.path, pipeline)
-    if isinstance(target, TableTarget):
-        return _database(target.url, pipeline), target.table.lower()
-    if not isinstance(target, LakehouseTarget):
-        return None
-    if target.path is not None:
-        return target.format, _folder(target.path, pipeline)
-    is_delta = target.format is LakehouseFormat.DELTA  # catalogs of Iceberg may distinguish upper and lower case
-    return target.format, target.name.lower() if is_delta else target.name
-
-
-def _folder(path: str, pipeline: Pipeline) -> str:
-    """The folder that a path or URL names, the same for all spellings of it."""
-    scheme, separator, rest = path.rpartition("://")
-    if separator and scheme.lower() != "file":
-        return f"{scheme}{separator}{posixpath.normpath(rest)}"
-    return posixpath.normpath(str(FilePath(pipeline.directory, rest).absolute()))
-
-
-def _database(url: str | None, pipeline: Pipeline) -> str:
-    """The database of a URL, the same for all spellings of a driver and of a file of SQLite."""
-    kind, _, rest = (url or pipeline.warehouse or f"sqlite:///{pipeline.name}.db").partition("://")
-    kind = kind.partition("+")[0]
-    if kind == "sqlite":
-        return _folder(rest.partition("?")[0].removeprefix("/"), pipeline)
-    return f"{'postgresql' if kind == 'postgres' else kind}://{rest}"
+def stored_in(end: End, pipeline: Pipeline) -> tuple[str, str] | None:
+    """What two ends share if they write one table or one folder, as it is spelled."""
+    match end.target:
+        case FilesTarget(path=path):
+            return "files", normpath(pipeline.below(path))
+        case TableTarget(table=table, url=url):
+            return url or pipeline.warehouse or f"sqlite:///{pipeline.name}.db", table.lower()
+        case LakehouseTarget(format=kind, path=str() as path):
+            return kind, normpath(pipeline.below(path))
+        case LakehouseTarget(format=kind, name=name):
+            return kind, name.lower()
+    return None
