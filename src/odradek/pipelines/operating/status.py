@@ -133,9 +133,9 @@ def decoded(kind: Any, value: Any) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if isinstance(kind, UnionType):
         return None if value is None else decoded(arguments[0], value)
-    if is_dataclass(kind) and isinstance(value, dict):
+    if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
         kinds = hints(kind)
-        return kind(**{name: decoded(kinds.get(name), each) for name, each in value.items()})  # type: ignore[operator]  # a class
+        return kind(**{name: decoded(kinds.get(name), each) for name, each in value.items()})
     if origin is tuple and isinstance(value, list):
         return tuple(decoded(arguments[0], each) for each in value)
     if origin is dict and isinstance(value, dict):
