@@ -123,8 +123,9 @@ def type_of(schema: Any, named: Named, around: tuple[str, ...]) -> Type:
         return Type(Array(column), lambda values: [convert(each) for each in values])
     if kind == "map":
         column, convert, _ = type_of(schema["values"], named, around)
-        entries: Convert = lambda values: {key: convert(each) for key, each in values.items()}  # noqa: E731
-        return Type(Map(Primitive("STRING"), column), entries)
+        return Type(
+            Map(Primitive("STRING"), column), lambda values: {key: convert(each) for key, each in values.items()}
+        )
     if logical == "decimal":
         scale = int(schema.get("scale", 0))
         return Type(Decimal(int(schema.get("precision", 0)), scale), lambda value: exact_decimal(value, scale))
