@@ -34,9 +34,7 @@ style: $(READY)
 	$(BIN)/ruff format --check
 
 types: $(READY)
-	@$(BIN)/python -m tests.kept_types take
-	$(BIN)/mypy
-	@$(BIN)/python -m tests.kept_types keep
+	$(BIN)/python -m tests.check_types
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
 

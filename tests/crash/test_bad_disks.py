@@ -104,6 +104,7 @@ def await_output(running: FaultyBroker, text: str) -> None:
     eventually(lambda: text in running.output, lambda: running.output)
 
 
+@pytest.mark.more(but="fail-sync")
 @pytest.mark.parametrize("fault", ["fail-sync", "fail-write"])
 def test_a_broken_disk_takes_its_directory_and_no_other(running: FaultyBroker, fault: str) -> None:
     make_topic(running, "topic", 2, flush_messages="1")
