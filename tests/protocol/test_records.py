@@ -244,6 +244,21 @@ def test_valid_records_begin_with_a_record(records: list[Record], padding: int) 
     assert not begins_with_record(section(records[0]) + b"\0", 0, 1)
 
 
+def test_only_record_is_checked_as_a_whole_at_every_size_of_its_lengths() -> None:
+    for value_bytes in (*range(140), 8_170, *range(8_180, 8_200), 1 << 20):
+        data = section(Record(0, 0, None, bytes(value_bytes)))
+        assert begins_with_record(data, 0, 1)
+        for wrong in (data + b"\0", data[:-1], data[:-1] + b"\1", data[1:], b"\2" + data[1:]):
+            assert begins_with_record(wrong, 0, 1) is _is_valid(wrong)
+
+
+def _is_valid(data: bytes) -> bool:
+    try:
+        return check_records(data, 1) > 0
+    except MalformedMessage:
+        return False
+
+
 @given(st.binary(max_size=30), st.integers(1, 3))
 def test_no_bytes_make_the_check_of_the_first_record_raise(data: bytes, count: int) -> None:
     assert begins_with_record(data, 0, count) in (True, False)

@@ -20,7 +20,7 @@ Answer: TypeAlias = "list[Part] | None"  # None: this request has no answer (ack
 def encode_answer(api: Api, header: RequestHeader, response: Response | None) -> Answer:
     if response is None:
         return None
-    flexible_from = api.response.flexible_from
+    flexible_from = response.flexible_from
     # ApiVersions responses always have the header of version 0: the client does not know the broker's versions.
     version = header.api_version
     is_flexible = flexible_from is not None and version >= flexible_from and api.key != API_VERSIONS_KEY

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from odradek.handlers.api import Api
     from odradek.handlers.context import ClientConnection, RequestForwarder, Services
+    from odradek.handlers.quota_enforcement import RequestMeter
 
 log = get_logger(__name__)
 
@@ -116,8 +117,11 @@ class Dispatcher:
         """Set while this broker is cut off from its cluster. Other brokers can still see that it runs."""
         self._flexible_from = FlexibleVersions(apis).__getitem__
 
-    def handle(self, frame: memoryview, connection: ClientConnection) -> Answer | Awaitable[Answer]:
-        """The answer as a list of parts with their frame size, or an awaitable of it when it must wait.
+    def handle(
+        self, frame: memoryview, connection: ClientConnection, now_ms: float | None = None
+    ) -> Answer | Awaitable[Answer]:
+        """The answer as a list of parts with their frame size, or an awaitable of it when it must wait. `now_ms` is the
+        time if the caller has just read the clock.
 
         Raises MalformedMessage or CloseConnection when the connection must be closed without an answer. The frame's
         memory is not read after this has returned.
@@ -129,17 +133,16 @@ class Dispatcher:
         header = decode_request_header(frame, self._flexible_from)
         if self.serves_no_clients and header.api_key not in _ANSWERED_ALWAYS:
             raise CloseConnection("this broker is cut off from the cluster")
-        api = self._apis.get(header.api_key) or self._refuse_unknown(header, connection)
-        version = header.api_version
+        measured = self._measured.get(header.api_key) or self._refuse_unknown(header, connection)
+        api, version = measured.api, header.api_version
         if not api.min_version <= version <= api.max_version:
             return self._answer_unknown_version(api, header)
-        started_ms = self._clock.monotonic_ms()
+        started_ms = self._clock.monotonic_ms() if now_ms is None else now_ms
         queue_ms = started_ms - connection.received_ms if connection.received_ms else 0.0
         is_counted = self._quotas.is_active and connection.is_authenticated
         # A Produce request that is answered at once needs no meter.
         has_meter = is_counted and header.api_key != PRODUCE_KEY
         meter = self._quotas.begin(api, header, connection, len(frame), started_ms) if has_meter else None
-        measured = self._measured[header.api_key]
         context = RequestContext(self._services, connection, version, header.client_id, api.name, meter)
         if api.is_forwarded and self._services.forwarder is not None:
             record = RequestRecord(measured, header, context, self._clock, queue_ms, started_ms)
@@ -148,14 +151,15 @@ class Dispatcher:
         try:
             response = api.handle(request, context)
             if response is None or isinstance(response, Response):
-                if meter is not None:
-                    meter.finish(response)
-                elif is_counted:
-                    self._quotas.charge_produce(connection, header.client_id, len(frame), started_ms, response)
+                if is_counted:
+                    self._charge(meter, header, connection, len(frame), started_ms, response)
                 answer = encode_answer(api, header, response)
                 count_errors(measured.metrics, response)
-                now_ms = self._clock.monotonic_ms()
-                measured.count(header, connection, queue_ms, now_ms - started_ms, now_ms)
+                ended_ms = self._clock.monotonic_ms()
+                handler_ms = ended_ms - started_ms
+                measured.metrics.answered(queue_ms, handler_ms)
+                if connection.throttle_ms or queue_ms + handler_ms >= self.slow_requests.threshold_ms:
+                    measured.count_delayed(header, connection, queue_ms, handler_ms, ended_ms)
                 return answer
         except CloseConnection:
             context.abandon()
@@ -169,6 +173,20 @@ class Dispatcher:
             meter.begin_wait()
         record = RequestRecord(measured, header, context, self._clock, queue_ms, started_ms)
         return _pending_answer(record, response)
+
+    def _charge(
+        self,
+        meter: RequestMeter | None,
+        header: RequestHeader,
+        connection: ClientConnection,
+        request_bytes: int,
+        started_ms: float,
+        response: Response | None,
+    ) -> None:
+        if meter is None:
+            self._quotas.charge_produce(connection, header.client_id, request_bytes, started_ms, response)
+        else:
+            meter.finish(response)
 
     def load_next(self) -> bool:
         """Import one handler that is not loaded. Returns whether there was one."""

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum takes long
+_READ = Operation.READ
 
 BULK_BYTES = 16 << 10  # fewer bytes may wait for the disk: asking first would slow down every read at a log's end
 
@@ -337,7 +338,7 @@ def _allows_reading(context: RequestContext, topic: str | UUID) -> bool:
         if known is None:
             return True
         topic = known.name
-    return context.allows_on_topic(Operation.READ, topic)
+    return context.allows_on_topic(_READ, topic)
 
 
 def _respond(request: FetchRequest, context: RequestContext, session: FetchSession, round_: _Round) -> FetchResponse:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
+_WRITE = Operation.WRITE  # looking up an attribute of an enum is slow
+
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT_ID = "__admin_client"  # the one client that Kafka lets write to coordinators' topics
 
@@ -269,7 +271,7 @@ def _find_topic(
     else:
         key = name = topic.name
         partitions = table.topic(name)
-    if not context.allows_on_topic(Operation.WRITE, name):
+    if not context.allows_on_topic(_WRITE, name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if partitions is None:
         return key, {}

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.handlers.produce_conversions import DeferredAppend, memory_of
 from odradek.handlers.produce_refusals import MOST_EXPLAINED, explain
-from odradek.handlers.produced_batches import is_compressed, is_transactional, is_zstd
+from odradek.handlers.produced_batches import FLAGS_POSITION, is_compressed, is_transactional, is_zstd
 from odradek.host.logs import get_logger
 from odradek.log.append_result import CONVERT_FIRST
 from odradek.log.batch_conversion import EventLoopBudget, is_decompressed_only
+from odradek.protocol.batch import TRANSACTIONAL_FLAG
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceResponse
 from odradek.replica.partition import ALL_IN_SYNC
@@ -112,7 +113,7 @@ class RequestAppends:
         if records is None:
             return refused(index, ErrorCode.INVALID_RECORD)
         guard: VerificationGuard | None = None
-        if is_transactional(records):
+        if len(records) > FLAGS_POSITION and records[FLAGS_POSITION] & TRANSACTIONAL_FLAG and is_transactional(records):
             if self._verdicts is None:
                 return refused(index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             verdict = self._verdicts.get((partition.topic, index))

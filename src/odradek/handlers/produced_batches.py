@@ -10,13 +10,13 @@ from odradek.protocol.batch import (
 from odradek.protocol.compression import Compression
 
 _MAGIC_POSITION = 16  # older formats have other fields where the flags are
-_FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of the attributes
+FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of the attributes
 
 
 def is_transactional(records: memoryview) -> bool:
     return (
         len(records) > HEADER_SIZE_BYTES
-        and bool(records[_FLAGS_POSITION] & TRANSACTIONAL_FLAG)
+        and bool(records[FLAGS_POSITION] & TRANSACTIONAL_FLAG)
         and records[_MAGIC_POSITION] == CURRENT_MAGIC
     )
 
@@ -33,4 +33,4 @@ def is_zstd(records: memoryview) -> bool:
 def _codec_bits(records: memoryview) -> int:
     if len(records) < HEADER_SIZE_BYTES or records[_MAGIC_POSITION] != CURRENT_MAGIC:
         return 0
-    return records[_FLAGS_POSITION] & COMPRESSION_MASK
+    return records[FLAGS_POSITION] & COMPRESSION_MASK

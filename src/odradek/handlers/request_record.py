@@ -13,6 +13,7 @@ The stages of a request, in which its time is counted:
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from odradek.handlers.answers import Answer, encode_answer
@@ -37,6 +38,7 @@ CONTROLLER = "controller"
 WAIT = "wait"
 
 BY_DESIGN = frozenset({WAIT})
+NO_WAITS: Mapping[str, float] = MappingProxyType({})
 _ERROR_NAMES = {int(error): error.name for error in ErrorCode}
 _STAGES = {
     "Fetch": WAIT,
@@ -81,28 +83,23 @@ class MeasuredApi:
         self.metrics.failed(CONNECTION_CLOSED)
         self.metrics.answered(queue_ms, handler_ms)
 
-    def count(
+    def count_delayed(
         self,
         header: RequestHeader,
         connection: ClientConnection,
         queue_ms: float,
         handler_ms: float,
         now_ms: float,
-        waits: Mapping[str, float] | None = None,
+        waits: Mapping[str, float] = NO_WAITS,
     ) -> None:
-        """A request whose response is known; `waits` are the times of one that waited, by stage."""
+        """A request that is throttled, or has taken long; `waits` are the times of one that waited, by stage."""
         metrics = self.metrics
-        spent_ms = queue_ms + handler_ms
-        if waits is None:
-            metrics.answered(queue_ms, handler_ms)
-        else:
-            metrics.answered_later(queue_ms, handler_ms, waits)
-            spent_ms += sum(duration_ms for stage, duration_ms in waits.items() if stage not in BY_DESIGN)
         if connection.throttle_ms:
             metrics.throttled(connection.throttle_ms)
-        if spent_ms >= self._slow.threshold_ms:
+        waited_ms = sum([duration_ms for stage, duration_ms in waits.items() if stage not in BY_DESIGN])
+        if queue_ms + handler_ms + waited_ms >= self._slow.threshold_ms:
             metrics.slow_count += 1
-            times_ms = {"queue": queue_ms, "handler": handler_ms, **(waits or {})}
+            times_ms = {"queue": queue_ms, "handler": handler_ms, **waits}
             self._slow.report(self.api.name, header, connection, times_ms, now_ms)
 
 
@@ -151,7 +148,12 @@ class RequestRecord:
     def count(self) -> None:
         now_ms = self._clock.monotonic_ms()
         measured, context = self.measured, self.context
-        waits = context.waits or {}
-        rest_ms = max(now_ms - self._paused_ms - sum(waits.values()), 0.0)
-        waits[measured.stage] = waits.get(measured.stage, 0.0) + rest_ms
-        measured.count(self.header, context.connection, self._queue_ms, self._handler_ms, now_ms, waits)
+        waits = context.waits
+        if waits is None:
+            waits = {measured.stage: now_ms - self._paused_ms}
+        else:
+            rest_ms = max(now_ms - self._paused_ms - sum(waits.values()), 0.0)
+            waits[measured.stage] = waits.get(measured.stage, 0.0) + rest_ms
+        queue_ms, handler_ms = self._queue_ms, self._handler_ms
+        measured.metrics.answered_later(queue_ms, handler_ms, waits)
+        measured.count_delayed(self.header, context.connection, queue_ms, handler_ms, now_ms, waits)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from odradek.host.receive_budget import TURN_BYTES, ReceiveBudget, Share
 
@@ -164,12 +164,15 @@ class FrameBuffer:
         available = self._end_position - start
         if available < SIZE_BYTES:
             return None
-        size = self._declared_size(start)
+        buffer = self._buffer
+        (size,) = _unpack_size(buffer, start)  # `_declared_size`, inlined: this runs for every request
+        if not self._smallest_frame_bytes <= size <= self.largest_frame_bytes:
+            self._refuse(size)
         if available - SIZE_BYTES < size:
             return None
         begin = start + SIZE_BYTES
-        self._start_position = begin + size
-        return self._buffer[begin : begin + size]
+        self._start_position = end = begin + size
+        return buffer[begin:end]
 
     def settle(self) -> bool:
         """Moves remaining bytes out of the shared buffer, or returns an owned buffer once it is empty. Returns whether
@@ -227,10 +230,13 @@ class FrameBuffer:
     def _declared_size(self, position: int) -> int:
         size: int = _unpack_size(self._buffer, position)[0]
         if not self._smallest_frame_bytes <= size <= self.largest_frame_bytes:
-            raise InvalidFrameSize(
-                f"a frame of {size} bytes was declared; socket.request.max.bytes is {self.largest_frame_bytes}"
-            )
+            self._refuse(size)
         return size
+
+    def _refuse(self, size: int) -> NoReturn:
+        raise InvalidFrameSize(
+            f"a frame of {size} bytes was declared; socket.request.max.bytes is {self.largest_frame_bytes}"
+        )
 
     def _wanted_bytes(self) -> int:
         """The size to allocate: that of the frame, but at most four times the received bytes, unless the memory for the

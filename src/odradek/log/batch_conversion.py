@@ -40,11 +40,8 @@ class EventLoopBudget:
     """The records of one request that may be read on the event loop. A batch that exceeds the rest is left to a
     worker."""
 
-    __slots__ = ("bytes_left", "records_left")
-
-    def __init__(self) -> None:
-        self.bytes_left = EVENT_LOOP_BYTES
-        self.records_left = EVENT_LOOP_RECORDS
+    bytes_left = EVENT_LOOP_BYTES  # of the class, because most requests need no budget
+    records_left = EVENT_LOOP_RECORDS
 
 
 class ConvertedBatch(NamedTuple):

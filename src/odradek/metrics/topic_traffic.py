@@ -32,12 +32,12 @@ class TopicTraffic:
         self.replication_bytes_out = 0
 
     def produced(self, topic: str, size_bytes: int, records: int) -> None:
-        counters = self._series.get(topic)
+        counters = self._series.by_label.get(topic) or self._series.get(topic)
         counters.bytes_in += size_bytes
         counters.records_in += records
 
     def fetched(self, topic: str, size_bytes: int, records: float) -> None:
-        counters = self._series.get(topic)
+        counters = self._series.by_label.get(topic) or self._series.get(topic)
         counters.bytes_out += size_bytes
         counters.records_out += records
 

@@ -27,7 +27,9 @@ CONTROL_FLAG = 0x20
 DELETE_HORIZON_FLAG = 0x40
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-_unpack_header = _HEADER.unpack_from
+unpack_batch_header = _HEADER.unpack_from
+pack_offset_and_epoch = struct.Struct(">qii").pack_into
+"""Base offset, length of the batch after this field, and leader epoch."""
 _pack_base_offset = struct.Struct(">q").pack_into
 _pack_leader_epoch = struct.Struct(">i").pack_into
 _pack_checksum = struct.Struct(">I").pack_into
@@ -93,7 +95,7 @@ class BatchHeader(NamedTuple):
 def read_batch_header(buffer: Bytes, position: int = 0) -> BatchHeader:
     """Reads the header without validation; raises MalformedMessage if fewer bytes than a header remain."""
     try:
-        return _new_tuple(BatchHeader, _unpack_header(buffer, position))
+        return _new_tuple(BatchHeader, unpack_batch_header(buffer, position))
     except struct.error:
         raise MalformedMessage(f"{len(buffer) - position} bytes are too few for a batch header") from None
 

@@ -184,8 +184,16 @@ class _DecoderWriter:
             self.take(format_, length)
             self.flush()
             return length
-        self.varint(length)
-        self.source.line(f"{length} -= 1")
+        self.take("B", length)
+        self.flush()
+        source = self.source
+        with source.block(f"if {length} > 127:"):
+            with source.block("if buffer[position] < 128:"):  # two bytes, as most batches have
+                source.line(f"{length} += (buffer[position] << 7) - 128")
+                source.line("position += 1")
+            with source.block("else:"):
+                source.line(f"{length}, position = finish_varint(buffer, position, {length})")
+        source.line(f"{length} -= 1")
         return length
 
     def varint(self, target: str) -> None:

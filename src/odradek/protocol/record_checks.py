@@ -1,5 +1,7 @@
 """Checks the decompressed records of a batch without making objects of them. MalformedMessage if they are invalid."""
 
+import functools
+
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.records import (
     NO_LIMIT,
@@ -10,8 +12,10 @@ from odradek.protocol.records import (
     check_record_count,
     runs,
 )
-from odradek.protocol.varints import SINGLE_BYTE_LIMIT, Bytes, decode_varlong
+from odradek.protocol.varints import SINGLE_BYTE_LIMIT, Bytes, decode_varlong, encode_varlong
 
+NULL_LENGTH = 1  # -1 as a varint
+_NO_KEY = bytes([0, 0, 0, NULL_LENGTH])  # attributes, time delta, offset delta, key
 MOST_HEADERS_CHECKED = 100  # of an only record: the event loop reads them
 
 
@@ -62,6 +66,8 @@ def check_records(  # noqa: C901, PLR0912, PLR0915 - unrolled: a worker spends m
             length = data[position]  # of the key
             if length < SINGLE_BYTE_LIMIT and not length & 1:
                 position += 1 + (length >> 1)
+            elif length == NULL_LENGTH:
+                position += 1
             else:
                 position = _skip_nullable_bytes(data, position, end)
             length = data[position]  # of the value
@@ -87,12 +93,35 @@ def check_records(  # noqa: C901, PLR0912, PLR0915 - unrolled: a worker spends m
     return count
 
 
+@functools.lru_cache(maxsize=4096)
+def _plain_record_start(size_bytes: int) -> bytes | None:
+    """The bytes before the value of a record of this size that has no key, and neither a time nor an offset after those
+    of its batch. One byte follows the value: the number of headers, 0. None if no such record has this size."""
+    length = _length_of_rest(size_bytes)
+    if length is None:
+        return None
+    value_length = _length_of_rest(size_bytes - len(length) - len(_NO_KEY) - 1)
+    return None if value_length is None else length + _NO_KEY + value_length
+
+
+def _length_of_rest(size_bytes: int) -> bytes | None:
+    """The varint with which so many bytes begin if it is the length of those after it."""
+    for length_bytes in range(1, 6):
+        length = encode_varlong(size_bytes - length_bytes)
+        if size_bytes >= length_bytes == len(length):
+            return length
+    return None
+
+
 def begins_with_record(data: Bytes, position: int, record_count: int) -> bool:
     """Whether these decompressed records begin with one that has offset delta 0, and that leaves as many bytes as the
     others need. An only record is checked as a whole, if it has few headers. Usual varints are decoded in place: this
     runs for every produced batch."""
     try:
         if record_count == 1:
+            start = _plain_record_start(len(data) - position)
+            if start is not None and data[position : position + len(start)] == start and not data[-1]:
+                return True
             return check_records(data[position:], 1, most_headers=MOST_HEADERS_CHECKED) > 0
         length = data[position]
         start = position + 1

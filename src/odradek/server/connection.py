@@ -130,8 +130,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._frames.filled(nbytes)
-        self.last_active_ms = self._client.received_ms = self._listener.clock.monotonic_ms()
-        self._handle_frames()
+        self.last_active_ms = self._client.received_ms = now_ms = self._listener.clock.monotonic_ms()
+        self._handle_frames(now_ms)
 
     def eof_received(self) -> bool:
         return False  # lets the transport close: a client that shuts down its sending side is done
@@ -163,12 +163,13 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- requests and responses
 
-    def _handle_frames(self) -> None:
-        """Handles complete frames until one must wait, or the client does not read."""
-        frames, writer = self._frames, self._writer
+    def _handle_frames(self, now_ms: float | None = None) -> None:
+        """Handles complete frames until one must wait, or the client does not read. `now_ms` is the time if the caller
+        has just read the clock."""
+        frames, writer, client = self._frames, self._writer, self._client
         try:
             while self._waiting is None and not writer.unsent and not self.is_finishing:
-                if self._frames_left != _UNRESTRICTED and self._client.is_authenticated:
+                if self._frames_left != _UNRESTRICTED and client.is_authenticated:
                     frames.largest_frame_bytes = self._listener.largest_frame_bytes
                     self._frames_left = _UNRESTRICTED
                 frame = frames.next_frame()
@@ -178,7 +179,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._frame_started_ms = _NO_FRAME
                 if self._frames_left != _UNRESTRICTED:
                     self._count_frame_before_authentication()
-                answer = self._listener.dispatcher.handle(frame, self._client)
+                answer = self._listener.dispatcher.handle(frame, client, now_ms)
+                now_ms = None
                 if isinstance(answer, list):
                     writer.write(answer)
                 elif isinstance(answer, LaterAnswer):
@@ -186,7 +188,7 @@ class Connection(asyncio.BufferedProtocol):
                     answer.then(self._answer_came)
                 elif answer is not None:
                     self._await(answer)
-                if self._client.throttle_ms:
+                if client.throttle_ms:
                     self._mute()
             has_unread = frames.settle()
         except (InvalidFrameSize, MalformedMessage) as problem:
@@ -195,7 +197,8 @@ class Connection(asyncio.BufferedProtocol):
         except CloseConnection as closing:
             self.refuse(str(closing))
             return
-        self._update_reading(has_unread)
+        if has_unread or self._is_paused or self._frame_started_ms != _NO_FRAME:
+            self._update_reading(has_unread)
 
     def _count_frame_before_authentication(self) -> None:
         if self._frames_left == 0:

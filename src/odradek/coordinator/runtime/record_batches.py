@@ -79,7 +79,8 @@ def _encode_record(offset_delta: int, key: bytes, value: bytes | None) -> bytes:
             key,
             _NULL if value is None else _length(len(value)) + value,
         )
-    return _length(len(body)) + body
+    body_bytes = len(body)
+    return (lengths[body_bytes] if body_bytes < _SHORT_BYTES else encode_varlong(body_bytes)) + body
 
 
 def _length(number: int) -> bytes:

@@ -187,8 +187,12 @@ class CoordinatorRuntime(Generic[M]):
 
     def find_for_shared_write(self, key: str) -> M | ErrorCode:
         """The same for a rule whose decision commutes with the shared writes that are collected."""
-        shard = self.find_shard(_partition_of(key, self.partition_count))
-        return self._refusal(key, shard) if isinstance(shard, ErrorCode) else shard.machine
+        index = _partition_of(key, self.partition_count)
+        shard = self._shards.get(index)
+        if shard is not None and shard.may_append and not self._is_stopped:
+            return shard.machine
+        found = self.find_shard(index)
+        return self._refusal(key, found) if isinstance(found, ErrorCode) else found.machine
 
     def _refusal(self, key: str, error: ErrorCode) -> ErrorCode:
         """While a shard is about to be made, clients are to send the request to this broker again."""
