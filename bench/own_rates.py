@@ -38,8 +38,9 @@ class OwnRates(Experiments):
             return costs(alternate(self.generator, plain, other, workload))
 
     def _processes(self, _kind: BrokerKind, directory: Path, _experiment: Experiment) -> Run:
-        """Small batches, so that the brokers, not the generator, take most of both cores."""
-        workload = Workload("processes", "", "produce", SMALL_BATCH_RECORDS, 100, batch_bytes=SMALL_BATCH_BYTES).scaled(
+        """Small batches in requests that are encoded once, so that the brokers, not the generator, take most of both
+        cores."""
+        workload = Workload("processes", "", "replay", SMALL_BATCH_RECORDS, 100, batch_bytes=SMALL_BATCH_BYTES).scaled(
             self.scale
         )
         with contextlib.ExitStack() as stack:

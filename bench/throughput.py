@@ -60,6 +60,8 @@ def run_once(generator: Generator, broker: RunningBroker, workload: Workload, fi
             case "produce":
                 flags |= {"records": workload.records, "batch": workload.batch_bytes}
                 flags |= {"codec": workload.codec} if workload.codec != "none" else {}
+            case "replay":
+                flags |= {"records": workload.records, "batch": workload.batch_bytes}
             case "consume":
                 flags |= {"records": workload.records}
             case "latency":

@@ -17,7 +17,7 @@ RECORDERS: tuple[tuple[Any, str], ...] = (
     (ApiMetrics, "answered_later"),
     (ApiMetrics, "throttled"),
     (ApiMetrics, "failed"),
-    (MeasuredApi, "count"),
+    (MeasuredApi, "count_delayed"),
     (TopicTraffic, "produced"),
     (TopicTraffic, "fetched"),
     (Histogram, "observe"),

@@ -47,7 +47,7 @@ OPEN_METRICS = ["transactions_per_s", "p50_ms", "p99_ms", "broker_cpu_us_per_tra
 class Workload:
     name: str
     title: str
-    mode: Literal["produce", "consume", "latency", "commits", "transactions", "transform", "open"]
+    mode: Literal["produce", "replay", "consume", "latency", "commits", "transactions", "transform", "open"]
     records: int
     """Commits in the mode "commits"; 0 in modes that run for a time."""
     record_bytes: int
@@ -171,7 +171,7 @@ SMALL_BATCH_BYTES = 2_000
 OWN_RATES = {
     "metrics": ("produce 100 B in 16 KB batches with metrics, read once a second", COST_METRICS),
     "processes": (
-        "produce 100 B in 2 KB batches with 2 broker processes",
+        "produce 100 B in 2 KB batches, encoded before, with 2 broker processes",
         ["records_per_s", "single_records_per_s", "gain_times", "broker_cpu_percent"],
     ),
 }

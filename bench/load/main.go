@@ -1,6 +1,7 @@
 // Command load is the benchmark's load generator: a franz-go client that runs one mode and prints one line of JSON.
 //
 //	load produce     -brokers HOST:PORT -topic TOPIC -records N -size BYTES [-batch BYTES] [-linger 5ms] [-keys N] [-acks 1]
+//	load replay      -brokers HOST:PORT -topic TOPIC -records N -size BYTES -batch BYTES   (encoded requests, sent again and again)
 //	load consume     -brokers HOST:PORT -topic TOPIC -records N
 //	load latency     -brokers HOST:PORT -topic TOPIC -rate RECORDS_PER_SECOND -seconds N -size BYTES [-acks 1]
 //	load commits     -brokers HOST:PORT -topic TOPIC -records N -groups N [-partitions N]   (N commits in all)
@@ -64,6 +65,7 @@ var modes = map[string]func(context.Context, settings) (report, error){
 	"consume":      consume,
 	"latency":      latency,
 	"commits":      commits,
+	"replay":       replay,
 	"transactions": transactions,
 	"transform":    transform,
 	"open":         open,
@@ -97,7 +99,7 @@ func main() {
 
 func read(arguments []string) (string, settings) {
 	if len(arguments) == 0 || modes[arguments[0]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: load produce|consume|latency|commits|transactions|transform|open|groups|offsets|connections|handshakes|first [flags]")
+		fmt.Fprintln(os.Stderr, "usage: load produce|replay|consume|latency|commits|transactions|transform|open|groups|offsets|connections|handshakes|first [flags]")
 		os.Exit(2)
 	}
 	var s settings

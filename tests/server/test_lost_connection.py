@@ -33,7 +33,7 @@ def test_no_coroutine_is_left_behind(make: Callable[[], Any]) -> None:
             clock=SimpleNamespace(monotonic_ms=lambda: 0.0),
             loop=loop,
             dispatcher=SimpleNamespace(
-                handle=lambda _frame, _client: make(),
+                handle=lambda _frame, _client, _now_ms: make(),
                 begin_connection=lambda _client: None,
                 end_connection=lambda _client: None,
             ),

@@ -88,7 +88,9 @@ class Owner:
         self.queue_ms: list[float] = []
         self.later: WaitingResponse | None = None
 
-    def handle(self, frame: memoryview, client: ClientConnection) -> list[bytes] | LaterAnswer:
+    def handle(
+        self, frame: memoryview, client: ClientConnection, now_ms: float | None = None
+    ) -> list[bytes] | LaterAnswer:
         self.handled += 1
         self.queue_ms.append(self.clock.monotonic_ms() - client.received_ms)
         client.throttle_ms = self.throttle_ms

@@ -28,14 +28,7 @@ from odradek.log.timestamp_search import (
     find_offset_for_timestamp,
 )
 from odradek.log.transaction_verification import VerificationGuard
-from odradek.protocol.batch import (
-    COMPRESSION_MASK,
-    LENGTH_END_POSITION,
-    BatchHeader,
-    pack_offset_and_epoch,
-    read_batch_header,
-    set_append_time,
-)
+from odradek.protocol.batch import COMPRESSION_MASK, BatchHeader, assign_offset, read_batch_header, set_append_time
 from odradek.protocol.control_records import EndTransactionMarker, build_end_transaction_marker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Pause
@@ -128,8 +121,8 @@ class PartitionLog(StoredLog):
             batch, max_timestamp = converted
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
+        assign_offset(batch, 0, base_offset, leader_epoch)
         size_bytes = len(batch)
-        pack_offset_and_epoch(batch, 0, base_offset, size_bytes - LENGTH_END_POSITION, leader_epoch)
         append_time_ms = NO_TIMESTAMP
         if self._stamps_batches:
             set_append_time(batch, 0, now_ms)

@@ -28,8 +28,6 @@ DELETE_HORIZON_FLAG = 0x40
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 unpack_batch_header = _HEADER.unpack_from
-pack_offset_and_epoch = struct.Struct(">qii").pack_into
-"""Base offset, length of the batch after this field, and leader epoch."""
 _pack_base_offset = struct.Struct(">q").pack_into
 _pack_leader_epoch = struct.Struct(">i").pack_into
 _pack_checksum = struct.Struct(">I").pack_into

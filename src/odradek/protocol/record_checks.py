@@ -119,8 +119,8 @@ def begins_with_record(data: Bytes, position: int, record_count: int) -> bool:
     runs for every produced batch."""
     try:
         if record_count == 1:
-            start = _plain_record_start(len(data) - position)
-            if start is not None and data[position : position + len(start)] == start and not data[-1]:
+            plain = _plain_record_start(len(data) - position)
+            if plain is not None and data[position : position + len(plain)] == plain and not data[-1]:
                 return True
             return check_records(data[position:], 1, most_headers=MOST_HEADERS_CHECKED) > 0
         length = data[position]
