@@ -188,7 +188,7 @@ class _DecoderWriter:
         self.flush()
         source = self.source
         with source.block(f"if {length} > 127:"):
-            with source.block("if buffer[position] < 128:"):  # two bytes, as most batches have
+            with source.block("if position < limit and buffer[position] < 128:"):  # two bytes, as most batches have
                 source.line(f"{length} += (buffer[position] << 7) - 128")
                 source.line("position += 1")
             with source.block("else:"):
