@@ -14,8 +14,7 @@ from odradek.protocol.records import (
 )
 from odradek.protocol.varints import SINGLE_BYTE_LIMIT, Bytes, decode_varlong, encode_varlong
 
-NULL_LENGTH = 1  # -1 as a varint
-_NO_KEY = bytes([0, 0, 0, NULL_LENGTH])  # attributes, time delta, offset delta, key
+_NO_KEY = b"\0\0\0\1"  # attributes, time delta, offset delta, a length of -1
 MOST_HEADERS_CHECKED = 100  # of an only record: the event loop reads them
 
 
@@ -66,8 +65,6 @@ def check_records(  # noqa: C901, PLR0912, PLR0915 - unrolled: a worker spends m
             length = data[position]  # of the key
             if length < SINGLE_BYTE_LIMIT and not length & 1:
                 position += 1 + (length >> 1)
-            elif length == NULL_LENGTH:
-                position += 1
             else:
                 position = _skip_nullable_bytes(data, position, end)
             length = data[position]  # of the value
