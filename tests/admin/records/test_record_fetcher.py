@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ssl
 import struct
-import threading
 import time
 import tracemalloc
 from contextlib import closing
@@ -30,7 +29,6 @@ from odradek.protocol.records import Record, build_batch
 from tests.admin.serving import Log, serving
 from tests.protocol.malformed_batches import batch as malformed_batch
 from tests.protocol.malformed_batches import hostile_batches, malformed_batches
-from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -192,29 +190,19 @@ def test_a_reading_that_is_stopped_ends_among_batches_that_cannot_be_read() -> N
             fetcher.poll(60)
 
 
-def test_readings_on_many_threads_end_soon_after_they_are_stopped() -> None:
-    """Among batches that cannot be read, of which one response has thousands."""
-    corrupt = at(0, good(0)[:-1] + b"?")
-    responses = Log([at(offset, corrupt) for offset in range(50_000)], 10**9)
-    ended_at: list[float] = []
+def test_a_reading_that_is_stopped_leaves_the_rest_of_a_response_unread() -> None:
+    """Many readings end at once when a console stops: a response may have thousands of batches, and large ones."""
+    passed_over: list[UnreadableBatch] = []
 
-    def poll_until_stopped(cluster: Cluster) -> None:
-        with fetching(cluster) as fetcher:
-            fetcher.assign([(("t", 0), 0)])
-            with pytest.raises(Failure, match="stopped"):
-                fetcher.poll(60)
-        ended_at.append(time.monotonic())
-
-    with serving(responses) as cluster:
-        threads = [threading.Thread(target=poll_until_stopped, args=(cluster,)) for _ in range(4)]
-        for each in threads:
-            each.start()
-        eventually(lambda: responses.fetches >= len(threads))
-        stopped_at = time.monotonic()
+    def stop(batch: UnreadableBatch) -> None:
+        passed_over.append(batch)
         cluster.is_stopped = lambda: True
-        for each in threads:
-            each.join(30)
-    assert max(ended_at) - stopped_at < 0.5
+
+    with serving(Unreadable([], 10**9)) as cluster, fetching(cluster, stop) as fetcher:
+        fetcher.assign([(("t", 0), 0)])
+        with pytest.raises(Failure, match="stopped"):
+            fetcher.poll(60)
+    assert len(passed_over) == 1
 
 
 def test_a_reader_is_idle_without_a_record_whatever_else_arrives() -> None:
