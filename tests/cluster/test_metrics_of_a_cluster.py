@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
 
 from tests.metrics.exposed import Exposed, exposed, page
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from odradek.testing import RunningCluster
 
 SECONDS = 60.0
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)  # a poll's pause
 
 
 def total(found: list[Exposed], name: str) -> float:

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,10 +115,10 @@ def empty_panels(prometheus: Prometheus) -> set[str]:
 
 
 def wait_for_panels(prometheus: Prometheus, may_be_empty: set[str]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while empty := empty_panels(prometheus) - may_be_empty:
-        assert time.monotonic() < deadline, empty
-        time.sleep(0.5)  # a poll's pause
+    def missing() -> set[str]:
+        return empty_panels(prometheus) - may_be_empty
+
+    eventually(lambda: not missing(), missing, seconds=PATIENCE_S, pause_s=0.5)
 
 
 @needs_prometheus

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from odradek.testing import RunningBroker, broker
+from tests.waiting import eventually
 
 PATIENCE_S = 60.0
 HOUR_MS = 3_600_000
@@ -38,10 +39,7 @@ def test_a_consumer_that_is_behind_goes_on_at_the_new_start() -> None:
         for age_h, value in ((3, b"oldest"), (2, b"old"), (0, b"new")):
             producer.produce("topic", value, partition=0, timestamp=now_ms - age_h * HOUR_MS)
             producer.flush(30)
-        deadline = time.monotonic() + PATIENCE_S
-        while start_offset(running, "topic") < 2:
-            assert time.monotonic() < deadline, "old records are still there"
-            time.sleep(0.05)  # a poll's pause
+        _await_start_offset(running, "topic", 2)
         consumer = Consumer(
             {"bootstrap.servers": running.bootstrap_servers, "group.id": "behind", "auto.offset.reset": "earliest"}
         )
@@ -51,9 +49,7 @@ def test_a_consumer_that_is_behind_goes_on_at_the_new_start() -> None:
         assert (message.error(), message.offset(), message.value()) == (None, 2, b"new")
         consumer.close()
         directory = Path(running.data_directory, "topic-0")
-        while len(list(directory.glob("*.log*"))) > 1:
-            assert time.monotonic() < deadline, "files of old records are still there"
-            time.sleep(0.05)  # a poll's pause
+        eventually(lambda: len(list(directory.glob("*.log*"))) <= 1, "files of old records are deleted")
         running.kill()
         running.start()
         assert start_offset(running, "topic") == 2
@@ -86,7 +82,4 @@ def _produce(running: RunningBroker, topic: str, timestamps: list[int], codec: s
 
 
 def _await_start_offset(running: RunningBroker, topic: str, offset: int) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while start_offset(running, topic) < offset:
-        assert time.monotonic() < deadline, f"records of {topic} are still there"
-        time.sleep(0.05)  # a poll's pause
+    eventually(lambda: start_offset(running, topic) >= offset, f"records of {topic} are deleted")

@@ -21,9 +21,10 @@ from odradek.metrics.catalog import CATALOG
 from odradek.server.monitoring.http_server import MOST_CONNECTIONS
 from odradek.testing import broker as running_broker
 from tests.metrics.exposed import Exposed, exposed, page
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from odradek.local.running_broker import RunningBroker
 
@@ -63,13 +64,6 @@ def consume(broker: RunningBroker, topic: str, group: str, count: int) -> Consum
         assert message.error() is None
         received += 1
     return consumer
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)  # a poll's pause
 
 
 def test_bytes_and_records_of_a_topic_and_requests_are_counted(broker: RunningBroker) -> None:
