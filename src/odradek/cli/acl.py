@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +12,7 @@ from odradek.admin import acls
 from odradek.cli.client.options import cluster_options, complete_groups, complete_topics, complete_transactional_ids
 from odradek.cli.framework import parameter_types as types
 from odradek.cli.framework.commands import group
-from odradek.cli.framework.options import confirm, flag, option, repeatable, with_options, yes_option
+from odradek.cli.framework.options import confirm, flag, option, repeatable, wrapped, yes_option
 from odradek.cli.framework.output import note, print_json, print_list, print_result, say
 from odradek.conventions.figures import count_text
 from odradek.security.acls.bindings import WILDCARD, AclBinding, AclFilter, PatternType, Permission
@@ -45,15 +44,14 @@ PRINCIPAL = types.ArgumentType("principal", lambda text: acls.checked_principal(
 def resource_options(function: F) -> F:
     """`--topic`, `--group`, `--transactional-id` and `--cluster`, passed to the command as `selection`."""
 
-    @functools.wraps(function)
     def with_selection(
         *arguments: Any, topics: tuple[str, ...], groups: tuple[str, ...], transactional_ids: tuple[str, ...],
         on_cluster: bool, **rest: Any,
     ) -> Any:  # fmt: skip
         return function(*arguments, selection=acls.Selection(topics, groups, transactional_ids, on_cluster), **rest)
 
-    return with_options(  # type: ignore[no-any-return]  # a command keeps its type
-        with_selection,
+    return wrapped(
+        function, with_selection,
         repeatable("--topic topics", "TOPIC", types.TOPIC_NAME, "A topic, or *.", shell_complete=complete_topics),
         repeatable("--group groups", "GROUP", types.GROUP_NAME, "A group, or *.", shell_complete=complete_groups),
         repeatable("--transactional-id transactional_ids", "ID", types.TRANSACTIONAL_ID, "A transactional id, or *.",
@@ -153,8 +151,7 @@ def of_principals(wanted: list[AclFilter], principals: tuple[str, ...]) -> list[
 
 
 def print_rules(rules: list[AclBinding], *, as_json: bool) -> None:
-    rows = [acls.as_row(rule) for rule in rules]
-    print_list(rows, TITLES, [list(row.values()) for row in rows], otherwise="no rules", as_json=as_json)
+    print_list(map(acls.as_row, rules), TITLES, otherwise="no rules", as_json=as_json)
 
 
 @acl.command(

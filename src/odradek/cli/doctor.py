@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +11,7 @@ import click
 from odradek.admin.doctor.findings import Finding, Result, Severity, exit_code, run_checks
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import OptionalArgument, command
-from odradek.cli.framework.options import flag, option
+from odradek.cli.framework.options import flag, option, wrapped
 from odradek.cli.framework.output import faint, print_json, say, shows_progress, strong
 from odradek.cli.framework.parameter_types import POSITIVE, NumberType
 from odradek.conventions.failures import Failure
@@ -33,7 +32,6 @@ F = TypeVar("F", bound="Callable[..., Any]")
 def fails_as_usage(function: F) -> F:
     """A failure before the report has the exit code of wrong usage, because 1 says that nothing fails."""
 
-    @functools.wraps(function)
     def with_exit_code(*arguments: Any, **parameters: Any) -> Any:
         try:
             return function(*arguments, **parameters)
@@ -41,7 +39,7 @@ def fails_as_usage(function: F) -> F:
             failure.exit_code = click.UsageError.exit_code
             raise
 
-    return with_exit_code  # type: ignore[return-value]  # a command keeps its type
+    return wrapped(function, with_exit_code)
 
 
 @command(

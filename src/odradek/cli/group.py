@@ -47,11 +47,11 @@ def consumer_group() -> None:
 def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """List the groups of the cluster."""
     found, missing = groups.list_groups(BrokerRequests(cluster, groups.LIST_TIMEOUT_S))
-    rows = [each for each in found if not states or each.state in states]
+    chosen = [each for each in found if not states or each.state in states]
     nothing = "no groups" + (" in this state" if states else "; a consumer with a group.id creates one")
-    nothing = nothing if rows or as_json else nothing_visible(cluster, "groups", nothing, Operation.DESCRIBE)
-    objects = [{"group": name, "state": state, "type": kind} for name, state, kind in rows]
-    output.print_list(objects, ["GROUP", "STATE", "TYPE"], rows, otherwise=nothing, as_json=as_json)
+    nothing = nothing if chosen or as_json else nothing_visible(cluster, "groups", nothing, Operation.DESCRIBE)
+    objects = [{"group": name, "state": state, "type": kind} for name, state, kind in chosen]
+    output.print_list(objects, ["GROUP", "STATE", "TYPE"], otherwise=nothing, as_json=as_json)
     output.note_missing(missing, "groups")
 
 
@@ -147,9 +147,8 @@ def print_lags(lags: Sequence[groups.PartitionLag], names: dict[str, str]) -> No
             output.say(output.faint(f"{each.topic}-{each.partition}: end not known: {each.failure}"))
     uncommitted = sum(each.committed_offset is None for each in lags)
     if 0 < uncommitted < len(lags):
-        output.say(
-            output.faint(f"{count_text(uncommitted, 'partition')} without a committed offset not counted in the lag")
-        )
+        partitions = count_text(uncommitted, "partition")
+        output.say(output.faint(f"{partitions} without a committed offset not counted in the lag"))
 
 
 def print_members(members: Sequence[groups.GroupMember], names: dict[str, str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +11,7 @@ import click
 from odradek.admin import quotas
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
-from odradek.cli.framework.options import with_options
+from odradek.cli.framework.options import wrapped
 from odradek.cli.framework.output import print_list, print_result
 from odradek.cli.framework.parameter_types import PAIR, SETTING_NAME, name_type
 from odradek.conventions.failures import Failure, did_you_mean
@@ -46,7 +45,6 @@ def quota() -> None:
 def entity_options(function: F) -> F:
     """`--user NAME`, `--user-default` and so on, passed to the command as `entity`."""
 
-    @functools.wraps(function)
     def with_entity(*arguments: Any, **values: Any) -> Any:
         parts = []
         for type_ in quotas.TYPES:
@@ -67,7 +65,7 @@ def entity_options(function: F) -> F:
             click.option(f"--{type_}", type=name_type(noun), metavar="NAME", help=f"This {noun}."),
             click.option(f"--{type_}-default", is_flag=True, help=default_help),
         ]
-    return with_options(with_entity, *options)  # type: ignore[no-any-return]  # a command keeps its type
+    return wrapped(function, with_entity, *options)
 
 
 @quota.command(
@@ -125,17 +123,14 @@ def read_value(key: str, text: str, entity: quotas.Entity) -> float:
 def list_quotas(entity: quotas.Entity, cluster: Cluster, as_json: bool) -> None:
     """List the quotas of the cluster, or those that name a user, a client id or an address."""
     found = quotas.read_quotas(cluster, entity)
-    print_list(
-        [{"entity": quotas.entity_json(each), "quotas": limits} for each, limits in found.items()],
-        ["ENTITY", "QUOTA", "LIMIT"],
-        [
-            (quotas.entity_text(each), key, quotas.value_text(key, value))
-            for each, limits in found.items()
-            for key, value in sorted(limits.items())
-        ],
-        otherwise="no such quotas" if entity else "no quotas; `odradek quota set` sets one",
-        as_json=as_json,
-    )
+    rows = [
+        (quotas.entity_text(each), key, quotas.value_text(key, value))
+        for each, limits in found.items()
+        for key, value in sorted(limits.items())
+    ]
+    objects = [{"entity": quotas.entity_json(each), "quotas": limits} for each, limits in found.items()]
+    nothing = "no such quotas" if entity else "no quotas; `odradek quota set` sets one"
+    print_list(objects, ["ENTITY", "QUOTA", "LIMIT"], rows, otherwise=nothing, as_json=as_json)
 
 
 @quota.command(

@@ -49,13 +49,10 @@ def list_clients(cluster: Cluster, as_json: bool) -> None:
     output.note_missing(missing, "clients")
     found = sorted(instances, key=lambda each: -each.instance.last_push_ms)
     now_ms = int(time.time() * 1000)
-    output.print_list(
-        map(as_object, found),
-        ["INSTANCE", "CLIENT ID", "SOFTWARE", "ADDRESS", "BROKER", "PUSHES", "METRICS", "LAST PUSH"],
-        [client_row(broker_id, each, now_ms) for broker_id, each in found],
-        otherwise="no client has requested its subscription; clients do so some seconds after they have connected",
-        as_json=as_json,
-    )
+    titles = ["INSTANCE", "CLIENT ID", "SOFTWARE", "ADDRESS", "BROKER", "PUSHES", "METRICS", "LAST PUSH"]
+    rows = [client_row(broker_id, each, now_ms) for broker_id, each in found]
+    nothing = "no client has requested its subscription; clients do so some seconds after they have connected"
+    output.print_list(map(as_object, found), titles, rows, otherwise=nothing, as_json=as_json)
 
 
 def client_row(broker_id: int, found: TelemetryInstance, now_ms: int) -> tuple[object, ...]:
@@ -103,13 +100,11 @@ def describe(instance: str, name: str, cluster: Cluster, as_json: bool) -> None:
         return
     name_text = output.strong(latest.instance.client_id or instance)
     output.say(f"{name_text}  {software_text(latest.instance)}, broker {latest.broker_id}")
-    output.print_columns(
-        ["METRIC", "VALUE", "KIND", "ATTRIBUTES"],
-        [
-            (each.name, f"{each.value:g}", KINDS[each.kind], ", ".join(f"{a.name}={a.value}" for a in each.attributes))
-            for each in values
-        ],
-    )
+    rows = []
+    for each in values:
+        attributes = ", ".join(f"{attribute.name}={attribute.value}" for attribute in each.attributes)
+        rows.append((each.name, f"{each.value:g}", KINDS[each.kind], attributes))
+    output.print_columns(["METRIC", "VALUE", "KIND", "ATTRIBUTES"], rows)
 
 
 def value_object(value: TelemetryValue) -> dict[str, Any]:
@@ -159,13 +154,8 @@ def unsubscribe(name: str, cluster: Cluster, as_json: bool) -> None:
 def subscriptions(cluster: Cluster, as_json: bool) -> None:
     """List the subscriptions."""
     found = telemetry.read_subscriptions(cluster)
-    output.print_list(
-        [{"subscription": name, **settings} for name, settings in found.items()],
-        ["NAME", *map(str.upper, telemetry.SUBSCRIPTION_SETTINGS)],
-        [
-            (name, *(settings.get(each, "") for each in telemetry.SUBSCRIPTION_SETTINGS))
-            for name, settings in found.items()
-        ],
-        otherwise="there are no subscriptions; `odradek client subscribe` adds one",
-        as_json=as_json,
-    )
+    keys = telemetry.SUBSCRIPTION_SETTINGS
+    rows = [(name, *(settings.get(each, "") for each in keys)) for name, settings in found.items()]
+    objects = [{"subscription": name, **settings} for name, settings in found.items()]
+    nothing = "there are no subscriptions; `odradek client subscribe` adds one"
+    output.print_list(objects, ["NAME", *map(str.upper, keys)], rows, otherwise=nothing, as_json=as_json)

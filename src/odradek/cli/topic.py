@@ -96,14 +96,13 @@ def partition_count(cluster: Cluster, name: str) -> int | None:
 @client.cluster_options
 def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
     """List the topics of the cluster."""
-    rows = [
-        (each.name, len(each.partitions), len(each.partitions[0].replicas) if each.partitions else 0)
-        for each in cluster.topics()
-        if internal or not each.name.startswith("__")
-    ]
-    nothing = NO_TOPICS if rows or as_json else client.nothing_visible(cluster, "topics", NO_TOPICS, Permission.ALTER)
-    objects = [dict(zip(("topic", "partitions", "replication_factor"), row, strict=True)) for row in rows]
-    output.print_list(objects, ["TOPIC", "PARTITIONS", "REPLICAS"], rows, otherwise=nothing, as_json=as_json)
+    found = []
+    for each in cluster.topics():
+        if internal or not each.name.startswith("__"):
+            replicas = len(each.partitions[0].replicas) if each.partitions else 0
+            found.append({"topic": each.name, "partitions": len(each.partitions), "replication_factor": replicas})
+    nothing = NO_TOPICS if found or as_json else client.nothing_visible(cluster, "topics", NO_TOPICS, Permission.ALTER)
+    output.print_list(found, ["TOPIC", "PARTITIONS", "REPLICAS"], otherwise=nothing, as_json=as_json)
 
 
 @topic.command(

@@ -65,20 +65,14 @@ def list_transactions(
         missing=missing,
     )
     output.note_missing(missing, "transactions")
-    rows = [(each.transactional_id, each.coordinator.broker_id, each.producer_id, each.state) for each in found]
     nothing = "no transactions; a producer with a transactional.id begins them"
     if states or producer_ids or open_for_ms is not None or pattern:
         nothing = "no such transactions"
-    nothing = (
-        nothing if rows or as_json else client.nothing_visible(cluster, "transactions", nothing, Operation.DESCRIBE)
-    )
-    output.print_list(
-        [dict(zip(("transactional_id", "coordinator", "producer_id", "state"), row, strict=True)) for row in rows],
-        ["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "STATE"],
-        rows,
-        otherwise=nothing,
-        as_json=as_json,
-    )
+    if not found and not as_json:
+        nothing = client.nothing_visible(cluster, "transactions", nothing, Operation.DESCRIBE)
+    objects = [{**each._asdict(), "coordinator": each.coordinator.broker_id} for each in found]
+    titles = ["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "STATE"]
+    output.print_list(objects, titles, otherwise=nothing, as_json=as_json)
 
 
 @transaction.command(
@@ -109,9 +103,7 @@ def print_transaction(described: dict[str, Any]) -> None:
     output.say(" · ".join(facts))
     if described["partitions"]:
         output.say()
-        output.print_columns(
-            ["TOPIC", "PARTITION"], [(each["topic"], each["partition"]) for each in described["partitions"]]
-        )
+        output.print_columns(["TOPIC", "PARTITION"], [list(each.values()) for each in described["partitions"]])
 
 
 @transaction.command(
@@ -170,10 +162,6 @@ def find_hanging(
     hanging = transactions.without_known(cluster.requests, old)
     names = f"{PLACE} coordinator_epoch last_timestamp_ms"
     objects = [{**output.fields_of(each, names), "open_for_ms": now_ms - each.last_timestamp_ms} for each in hanging]
-    output.print_list(
-        objects,
-        ["TOPIC", "PARTITION", "START OFFSET", "PRODUCER ID", "EPOCH", "OPEN FOR"],
-        [[*output.values_of(each, PLACE), age_text(now_ms - each.last_timestamp_ms)] for each in hanging],
-        otherwise="no hanging transactions",
-        as_json=as_json,
-    )
+    titles = ["TOPIC", "PARTITION", "START OFFSET", "PRODUCER ID", "EPOCH", "OPEN FOR"]
+    rows = [[*output.values_of(each, PLACE), age_text(now_ms - each.last_timestamp_ms)] for each in hanging]
+    output.print_list(objects, titles, rows, otherwise="no hanging transactions", as_json=as_json)

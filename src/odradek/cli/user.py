@@ -140,9 +140,8 @@ def add_offline(
 def list_users(cluster: Cluster, as_json: bool) -> None:
     """List the users with SCRAM credentials, their mechanisms and iterations."""
     found = read_users(cluster)
-    nothing = "no users; `odradek user add NAME` adds one"
-    objects = (each._asdict() for each in found)
-    print_list(objects, ["USER", "MECHANISM", "ITERATIONS"], found, otherwise=nothing, as_json=as_json)
+    titles, nothing = ["USER", "MECHANISM", "ITERATIONS"], "no users; `odradek user add NAME` adds one"
+    print_list((each._asdict() for each in found), titles, otherwise=nothing, as_json=as_json)
 
 
 @user.command(

@@ -124,14 +124,9 @@ class KnownPipeline:
         if self.written and any(written.get(name, 0) < rows for name, rows in self.written[-1][1].items()):
             self.written.clear()  # it was started again
         self.written.append((status.updated_s, written))
-        values = {
-            "input": status.input_per_s,
-            "processed": status.processed_per_s,
-            "batch_ms": status.batch_ms,
-            "state_bytes": float(status.state_bytes),
-        }
-        if status.lag is not None:
-            values["lag"] = float(status.lag)
+        values = {"input": status.input_per_s, "processed": status.processed_per_s, "batch_ms": status.batch_ms}
+        values |= {"state_bytes": float(status.state_bytes)}
+        values |= {} if status.lag is None else {"lag": float(status.lag)}
         self.samples.add(Sample(status.updated_s, values))
 
     @property

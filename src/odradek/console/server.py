@@ -44,15 +44,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 STATUSES: dict[type[Exception], int] = {  # the first kind counts
-    Forbidden: 403,
-    FormError: 400,
-    TooManyStreams: 503,
-    NotAuthorized: 403,
-    NoSuchTopic: 404,
-    NoSuchRecord: 404,
-    Failure: 502,
-    TimeoutError: 504,
-}
+    Forbidden: 403, FormError: 400, TooManyStreams: 503, NotAuthorized: 403, NoSuchTopic: 404, NoSuchRecord: 404,
+    Failure: 502, TimeoutError: 504,
+}  # fmt: skip
 AGAIN = "; log out, and log in again"
 MESSAGES = {404: "There is no such page.", 405: "This address takes no such request."}
 
@@ -170,7 +164,7 @@ class BoundedConnection(H11Protocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._sending is None:
-            self._sending = self._start(self.write_timeout_s, self.transport.abort)
+            self._sending = self.loop.call_later(self.write_timeout_s, self.transport.abort)
 
     def resume_writing(self) -> None:
         self._stop(self._sending)
@@ -188,12 +182,9 @@ class BoundedConnection(H11Protocol):
         if self.transport.is_closing():
             return
         if part is h11.IDLE:
-            self._receiving = self._start(self.head_timeout_s, self.transport.close)
+            self._receiving = self.loop.call_later(self.head_timeout_s, self.transport.close)
         elif part is h11.SEND_BODY:
-            self._receiving = self._start(self.body_timeout_s, self.transport.close)
-
-    def _start(self, after_s: float, end: Callable[[], None]) -> asyncio.TimerHandle:
-        return self.loop.call_later(after_s, end)
+            self._receiving = self.loop.call_later(self.body_timeout_s, self.transport.close)
 
     @staticmethod
     def _stop(timer: asyncio.TimerHandle | None) -> None:

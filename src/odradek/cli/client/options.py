@@ -4,7 +4,6 @@ A shell shows no errors of a completion, so every failure means that nothing is 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,7 +11,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from odradek.cli.framework.options import format_option, option, repeatable, with_options
+from odradek.cli.framework.options import format_option, option, repeatable, with_options, wrapped
 from odradek.cli.framework.parameter_types import GROUP_NAME, PAIR, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
 from odradek.conventions.failures import Failure
 
@@ -93,7 +92,6 @@ secure_option = option(
 def cluster_options(function: F) -> F:
     """The options of `connection_options`, passed to the command as `cluster`; and `--format`."""
 
-    @functools.wraps(function)
     def with_cluster(*arguments: Any, **parameters: Any) -> Any:
         cluster = chosen_cluster(click.get_current_context(), parameters)
         try:
@@ -104,12 +102,12 @@ def cluster_options(function: F) -> F:
             message = with_similar_names(cluster, failure).message
             raise Failure(message.replace(THIS_USER, cluster.principal)) from None
 
-    return connection_options(format_option(with_cluster))  # type: ignore[return-value]  # a command keeps its type
+    return wrapped(function, with_cluster, connection_options, format_option)
 
 
 def connection_options(function: F) -> F:
     """The options that `chosen_cluster` reads."""
-    return with_options(  # type: ignore[no-any-return]  # a command keeps its type
+    return with_options(
         function,
         option(
             "--bootstrap-server -b", "HOST:PORT", TEXT,

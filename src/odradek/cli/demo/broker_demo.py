@@ -9,12 +9,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import sys
 import threading
 import time
 import uuid
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import click
 from confluent_kafka import Message, TopicPartition
@@ -27,7 +26,7 @@ from odradek.cli.demo.cluster_demo import run_cluster_demo
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option, option
-from odradek.cli.framework.output import LiveLines, faint, one_line, print_result
+from odradek.cli.framework.output import LiveLines, faint, live_lines, one_line
 from odradek.cli.framework.parameter_types import POSITIVE
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text, duration_text, percentiles
@@ -95,13 +94,13 @@ def sent_by(run_id: str, message: Message) -> int | None:
     return int(sent_ns) if owner == run_id.encode() and sent_ns.isdigit() and len(sent_ns) < 20 else None
 
 
-class Screen:
+class Screen(local_brokers.DemoScreen):
     """Counts consumed records. Prints a line or an object every second, or draws a table in place with `live`."""
 
     def __init__(
         self, address: str, topic: str, start_s: float, *, as_json: bool = False, live: LiveLines | None = None
     ) -> None:
-        self.as_json = as_json
+        super().__init__(as_json=as_json, live=live)
         self.address = address
         self.topic = topic
         self.start_s = start_s
@@ -114,25 +113,20 @@ class Screen:
         self.recent: deque[DemoRecord] = deque(maxlen=RECENT_RECORDS)
         self.began_at = self.shown_at = time.monotonic()
         self.seconds = 0.0
-        self._live = live
         self._interval_s = LINE_EVERY_S if live is None else FRAME_EVERY_S
         frames = 1 if live is None else int(2 / FRAME_EVERY_S)  # over which the rate is a mean
         self._rates = deque([(self.began_at, 0)], maxlen=frames)
 
-    def __enter__(self) -> Screen:
+    def __enter__(self) -> Self:
         self.began_at = self.shown_at = time.monotonic()
         self._rates[0] = self.began_at, 0
-        if self._live is not None:
-            self._live.__enter__()
-            self._live.draw(self.picture(0))
+        super().__enter__()
+        if self.live is not None:
+            self.live.draw(self.picture(0))
         else:
             text = f"broker on {self.address}, started in {self.start_s:.2f} s; topic {self.topic}; Ctrl-C stops"
             self.print({"kind": "ready", "bootstrap_servers": self.address, "topic": self.topic}, text)
         return self
-
-    def __exit__(self, *_exception: object) -> None:
-        if self._live is not None:
-            self._live.__exit__()
 
     def take(self, message: Message, now_ns: int) -> None:
         """Count a record from the consumer."""
@@ -163,12 +157,9 @@ class Screen:
         self.sent = sent
         self.seconds = time.monotonic() - self.began_at
 
-    def print(self, value: dict[str, Any], text: str) -> None:
-        print_result(value, text, as_json=self.as_json)
-
     def show(self, rate: float) -> None:
-        if self._live is not None:
-            self._live.draw(self.picture(rate))
+        if self.live is not None:
+            self.live.draw(self.picture(rate))
             return
         spread = percentiles(self.latencies_ms)
         latency = f"latency p50 {duration_text(spread['p50'])}, p99 {duration_text(spread['p99'])}" if spread else ""
@@ -269,7 +260,7 @@ def demo(
         return
     began_at = time.monotonic()
     with local_brokers.local_broker(port, data_dir) as running:
-        live = LiveLines() if sys.stdout.isatty() and not as_json else None
+        live = live_lines(as_json=as_json)
         start_s = time.monotonic() - began_at
         screen = Screen(running.bootstrap_servers, TOPIC, start_s, as_json=as_json, live=live)
         stream(Cluster(running.bootstrap_servers, {}), screen, seconds, rate)

@@ -21,9 +21,9 @@ from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
 from odradek.admin.cluster_state import ClusterState, MinInSync, PartitionState, read_state
 from odradek.cli.demo.load import CELL_S, CELLS, GAP_S, Acknowledgements, Gap, Load, PartitionAcks, ReadBack, read_back
-from odradek.cli.demo.local_brokers import TITLE, figures_line, local_cluster
+from odradek.cli.demo.local_brokers import TITLE, DemoScreen, figures_line, local_cluster
 from odradek.cli.framework.interrupt import stop_on_interrupt
-from odradek.cli.framework.output import LiveLines, faint, print_result, say
+from odradek.cli.framework.output import LiveLines, faint, live_lines, say
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import age_text, count_text
 from odradek.local.running_broker import BrokerError
@@ -74,45 +74,32 @@ class ClusterFrame(NamedTuple):
         return [] if self.state is None else self.state.of_topics([self.topic])
 
 
-class ClusterScreen:
+class ClusterScreen(DemoScreen):
     """A line or an object every second, and one for each event; or a picture that is drawn in place with `live`."""
 
     def __init__(self, *, as_json: bool = False, live: LiveLines | None = None) -> None:
-        self._as_json = as_json
-        self._live = live
+        super().__init__(as_json=as_json, live=live)
         self._totals = deque([(time.monotonic(), 0)], maxlen=RATE_FRAMES if live is not None else 1)
         self._shown_events = 0
 
-    def __enter__(self) -> Self:
-        if self._live is not None:
-            self._live.__enter__()
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        if self._live is not None:
-            self._live.__exit__()
-
-    def _print(self, value: dict[str, Any], text: str) -> None:
-        print_result(value, text, as_json=self._as_json)
-
     def report(self, text: str) -> None:
-        if not self._as_json:
+        if not self.as_json:
             say(text)
 
     def report_ready(self, address: str, seconds: float) -> None:
-        if self._live is None:  # the picture has the addresses
+        if self.live is None:  # the picture has the addresses
             ready = {"kind": "ready", "bootstrap_servers": address, "seconds": round(seconds, 3)}
-            self._print(ready, f"brokers on {address}, started in {seconds:.1f} s; Ctrl-C stops")
+            self.print(ready, f"brokers on {address}, started in {seconds:.1f} s; Ctrl-C stops")
 
     def show(self, frame: ClusterFrame) -> None:
         then, total = self._totals[0]
         rate = (frame.acks.total - total) / (frame.now_s - then) if frame.now_s > then else 0.0
-        if self._live is not None:
+        if self.live is not None:
             self._totals.append((frame.now_s, frame.acks.total))
-            self._live.draw(draw(frame, rate))
+            self.live.draw(draw(frame, rate))
             return
         for event in frame.events[self._shown_events :]:
-            self._print({"kind": "event", "text": event.text}, f"{event.time}  {event.text}")
+            self.print({"kind": "event", "text": event.text}, f"{event.time}  {event.text}")
         self._shown_events = len(frame.events)
         if frame.now_s - then >= LINE_EVERY_S:
             self._totals.append((frame.now_s, frame.acks.total))
@@ -127,14 +114,14 @@ class ClusterScreen:
         ]
         facts = {"acknowledged": frame.acks.total, "records_per_second": round(rate, 1), "partitions": partitions}
         text = f"{frame.acks.total:>8,} acknowledged  {rate:>6,.0f}/s  leaders {leaders}  in sync {in_sync}"
-        self._print({"kind": "progress", **facts}, text)
+        self.print({"kind": "progress", **facts}, text)
 
     def print_summary(self, acks: Acknowledgements, result: ReadBack) -> None:
         facts = {"acknowledged": acks.total, "refused": acks.failed, **result._asdict()}
         gap_ms = round(acks.longest_s * 1000)
         text = f"{count_text(acks.total, 'record')} acknowledged, {result.read:,} read back; longest gap {gap_ms:,} ms"
         errors = f"{result.lost:,} lost, {result.repeated:,} repeated, {result.reordered:,} out of order"
-        self._print({"kind": "summary", **facts, "longest_gap_ms": gap_ms}, f"{text}\n{errors}")
+        self.print({"kind": "summary", **facts, "longest_gap_ms": gap_ms}, f"{text}\n{errors}")
 
 
 def draw(frame: ClusterFrame, rate: float) -> list[str]:
@@ -233,8 +220,7 @@ def run_cluster_demo(
     count: int, port: int, data_dir: str | None, rate: float, seconds: float | None, kill_every_s: float | None,
     *, as_json: bool,
 ) -> None:  # fmt: skip
-    live = LiveLines() if sys.stdout.isatty() and not as_json else None
-    screen = ClusterScreen(as_json=as_json, live=live)
+    screen = ClusterScreen(as_json=as_json, live=live_lines(as_json=as_json))
     screen.report(f"starting ZooKeeper and {count} brokers")
     began_at = time.monotonic()
     with Keys() as keys, local_cluster(count, port, data_dir) as local:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
 from odradek.cli.framework.options import option
-from odradek.cli.framework.output import faint
+from odradek.cli.framework.output import LiveLines, faint, print_result
 from odradek.conventions.failures import Failure
 from odradek.local.child_process import command_name
 from odradek.local.ports import listening_error
@@ -35,6 +35,26 @@ port_option = option(
 
 
 TITLE = click.style("Odradek", fg="cyan", bold=True)  # of a picture
+
+
+class DemoScreen:
+    """Lines or objects as they come, or a picture that is drawn in place with `live`."""
+
+    def __init__(self, *, as_json: bool = False, live: LiveLines | None = None) -> None:
+        self.as_json = as_json
+        self.live = live
+
+    def __enter__(self) -> Self:
+        if self.live is not None:
+            self.live.__enter__()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self.live is not None:
+            self.live.__exit__()
+
+    def print(self, value: dict[str, Any], text: str) -> None:
+        print_result(value, text, as_json=self.as_json)
 
 
 def figures_line(figures: Mapping[str, str], fg: str | None = None) -> str:

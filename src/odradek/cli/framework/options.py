@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -20,11 +21,16 @@ def option_names(parameters: Iterable[str]) -> str:
     return " and ".join("--" + name.replace("_", "-") for name in parameters)
 
 
-def with_options(function: Any, *options: Callable[[Any], Any]) -> Any:
+def with_options(function: F, *options: Callable[[F], F]) -> F:
     """The function with options, which help lists in this order."""
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def wrapped(function: F, wrapper: Callable[..., Any], *options: Callable[[Any], Any]) -> F:
+    """The wrapper in place of the function, with options, which help lists in this order."""
+    return cast("F", with_options(functools.wraps(function)(wrapper), *options))
 
 
 def option(names: str, metavar: str | None, kind: Any, text: str, **settings: Any) -> Callable[[F], F]:

@@ -35,9 +35,14 @@ def print_result(value: Any, text: str, *, as_json: bool) -> None:
 
 
 def print_list(
-    values: Iterable[Any], titles: Sequence[str], rows: Sequence[Sequence[object]], *, otherwise: str, as_json: bool
-) -> None:
-    """What a command lists: an object each or a row each; `otherwise` is said in words if there is none."""
+    values: Iterable[Any], titles: Sequence[str], rows: Sequence[Sequence[object]] | None = None, *, otherwise: str,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """What a command lists: an object each or a row each, by default of the values of its object; `otherwise` is said
+    in words if there is none."""
+    if rows is None:
+        values = list(values)
+        rows = [list(value.values()) for value in values]
     if as_json:
         for value in values:
             print_json(value)
@@ -106,9 +111,7 @@ def print_columns(titles: Sequence[str], rows: Sequence[Sequence[object]], *, in
 def column_lines(titles: Sequence[str], rows: Sequence[Sequence[object]], *, indent: str = "") -> list[str]:
     """A table: numbers aligned right, text aligned left."""
     cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
-    widths = [
-        max(len(title), *(len(row[i]) for row in cells)) if cells else len(title) for i, title in enumerate(titles)
-    ]
+    widths = [max([len(title), *(len(row[i]) for row in cells)]) for i, title in enumerate(titles)]
     numeric = [bool(rows) and all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(titles))]
     numeric = [is_number or title in RIGHT_ALIGNED for is_number, title in zip(numeric, titles, strict=True)]
 
@@ -172,7 +175,7 @@ def watch(interval_s: float, read: Callable[[], tuple[Any, list[str]]], *, as_js
     """Show what `read` returns, an object or lines, until Ctrl-C. On a terminal lines are drawn in place; those from
     before a Failure stay."""
     is_stopped = threading.Event()
-    screen = LiveLines() if sys.stdout.isatty() and not as_json else None
+    screen = live_lines(as_json=as_json)
     lines: list[str] = []
     with stop_on_interrupt(is_stopped), screen or nullcontext():
         while not is_stopped.is_set():
@@ -188,6 +191,11 @@ def watch(interval_s: float, read: Callable[[], tuple[Any, list[str]]], *, as_js
                 moment = faint(f"{time.strftime('%H:%M:%S')}, every {interval_s:g} s; Ctrl-C stops")
                 screen.draw([*lines, "", click.style(trouble, fg="red") if trouble else moment])
             is_stopped.wait(max(interval_s - (time.monotonic() - began_at), 0))
+
+
+def live_lines(*, as_json: bool) -> LiveLines | None:
+    """None without a terminal, and for JSON."""
+    return LiveLines() if sys.stdout.isatty() and not as_json else None
 
 
 class LiveLines:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import importlib.util
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from odradek.cli.client.options import PROFILE, command_config_option, secure_option
-from odradek.cli.framework.options import option, with_options
+from odradek.cli.framework.options import option, with_options, wrapped
 from odradek.cli.framework.parameter_types import PAIR, TEXT
 from odradek.conventions.failures import Failure
 
@@ -87,15 +86,14 @@ from_option = option(
 def definition_options(function: F) -> F:
     """`--profile` and `--set`. Failures of the command are reported without the definition's secrets."""
 
-    @functools.wraps(function)
     def with_hidden_secrets(*arguments: Any, **rest: Any) -> Any:
         try:
             return function(*arguments, **rest)
         except Failure as error:
             raise Failure(without_secrets(error.message)) from error
 
-    return with_options(  # type: ignore[no-any-return]  # click's decorators return Any
-        with_hidden_secrets,
+    return wrapped(
+        function, with_hidden_secrets,
         text_option(
             "--profile", metavar="NAME",
             text="Profile of the definition. Default: $ODRADEK_PIPELINE_PROFILE, or none.",
@@ -110,7 +108,6 @@ def definition_options(function: F) -> F:
 def connection_options(function: F) -> F:
     """`--cluster-profile`, `--secure` and `--command-config`; `with_connection` applies them."""
 
-    @functools.wraps(function)
     def keeping(*arguments: Any, secure: str | None, command_config: str | None, **rest: Any) -> Any:
         kept().update(secure=secure, command_config=command_config)
         return function(*arguments, **rest)
@@ -119,12 +116,12 @@ def connection_options(function: F) -> F:
         "--cluster-profile", metavar="NAME",
         text="Address and credentials of the brokers that `odradek profile add` has stored.",
     )  # fmt: skip
-    return with_options(keeping, profile, secure_option, command_config_option)  # type: ignore[no-any-return]  # click's decorators return Any
+    return wrapped(function, keeping, profile, secure_option, command_config_option)
 
 
 def pipeline_options(function: F) -> F:
     """The options that choose a pipeline and override its definition, for `chosen_pipeline`."""
-    return with_options(  # type: ignore[no-any-return]  # click's decorators return Any
+    return with_options(
         definition_options(connection_options(function)),
         name_option,
         text_option(
@@ -139,7 +136,7 @@ def pipeline_options(function: F) -> F:
 
 def metrics_options(function: F) -> F:
     """`--metrics-port`, `--metrics-host` and `--no-status-topic`, for `chosen_metrics`."""
-    return with_options(  # type: ignore[no-any-return]  # click's decorators return Any
+    return with_options(
         function,
         kept_option(
             "--metrics-port", type=click.IntRange(min=0, max=65535), metavar="PORT",

@@ -33,9 +33,8 @@ class LagSummary(NamedTuple):
     lag: int | None = None  # of the partitions whose end is known
     unknown: int = 0  # partitions whose end is not known
     behind: int = 0  # partitions with unread records
-    listed: Sequence[
-        groups.PartitionLag
-    ] = ()  # all, or those that need attention: with an unknown end, then the largest lags
+    # All, or those that need attention: with an unknown end, then the largest lags.
+    listed: Sequence[groups.PartitionLag] = ()
 
     @property
     def untimed(self) -> int:
@@ -63,13 +62,9 @@ def summarize_lags(
     else:
         listed = list(islice(failures, MOST_LISTED))
         listed += nlargest(MOST_LISTED - len(listed), lags, key=lags.__getitem__)
-    return LagSummary(
-        len(committed),
-        sum(lags.values()) if lags else None,
-        len(failures),
-        sum(map(bool, lags.values())),
-        [groups.PartitionLag(*key, committed[key], ends.get(key), failure=failures.get(key, "")) for key in listed],
-    )
+    total, behind = sum(lags.values()) if lags else None, sum(map(bool, lags.values()))
+    rows = [groups.PartitionLag(*key, committed[key], ends.get(key), failure=failures.get(key, "")) for key in listed]
+    return LagSummary(len(committed), total, len(failures), behind, rows)
 
 
 def read_group_lags(requests: BrokerRequests, state: ClusterState, limit: int) -> dict[str, int]:
@@ -137,17 +132,12 @@ def groups_of_topic(cluster: Cluster, snapshot: Snapshot, topic: str) -> TopicGr
         name: sum(any(each == topic for each, _partition in member.assignment) for member in members)
         for name, members in _members_of(cluster, names).items()
     }
-    found = [
-        TopicGroup(
-            each.name,
-            each.state,
-            readers.get(each.name, 0),
-            len(offsets),
-            groups.unread_records(offsets, ends, existing) if offsets else None,
-        )
-        for each in listed[:MOST_GROUPS_OF_TOPIC]
-        if (offsets := committed.get(each.name, {})) or readers.get(each.name)
-    ]
+    found = []
+    for name, state, _kind in listed[:MOST_GROUPS_OF_TOPIC]:
+        offsets, members = committed.get(name, {}), readers.get(name, 0)
+        lag = groups.unread_records(offsets, ends, existing) if offsets else None
+        if offsets or members:
+            found.append(TopicGroup(name, state, members, len(offsets), lag))
     return TopicGroups(found, len(listed) > MOST_GROUPS_OF_TOPIC)
 
 
@@ -176,9 +166,8 @@ def describe_group(cluster: Cluster, snapshot: Snapshot, name: str) -> Described
     for each in lags.listed:
         each.member = owners.get((each.topic, each.partition))
     denied = groups.add_time_lags(cluster, lags.listed) if lags.behind <= MOST_TIMED else set()
-    return DescribedGroup(
-        group, lags, "not allowed: the lag in time needs Read on the topics of the group" if denied else ""
-    )
+    denial = "not allowed: the lag in time needs Read on the topics of the group" if denied else ""
+    return DescribedGroup(group, lags, denial)
 
 
 def last_ends(snapshot: Snapshot, keys: Collection[Key]) -> tuple[dict[Key, int], dict[Key, str]]:

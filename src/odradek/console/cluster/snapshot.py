@@ -189,14 +189,9 @@ def traffic_of(metrics: BrokerMetrics) -> Traffic:
         if point.name == f"{LATENCIES}_bucket" and point.labels.get("api") == PRODUCE:
             bound = float(point.labels["le"].replace("+Inf", "inf"))
             buckets[bound] = buckets.get(bound, 0.0) + point.value
-    return Traffic(
-        metrics.time_ms,
-        {name: metrics.by_label(each, "topic") for name, each in COUNTERS.items()},
-        buckets,
-        metrics.total(REQUESTS),
-        round(metrics.total(CONNECTIONS)),
-        metrics.total(STARTED),
-    )
+    counters = {name: metrics.by_label(each, "topic") for name, each in COUNTERS.items()}
+    totals = metrics.total(REQUESTS), round(metrics.total(CONNECTIONS)), metrics.total(STARTED)
+    return Traffic(metrics.time_ms, counters, buckets, *totals)
 
 
 MOST_PROBLEMS = 50
@@ -266,13 +261,11 @@ def examine(state: ClusterState) -> Health:
         if partition.is_reassigned:
             moving.append(partition)
     worst = nsmallest(
-        MOST_PROBLEMS,
-        problems,
+        MOST_PROBLEMS, problems,
         key=lambda each: (not each.is_offline, not each.is_under_min_in_sync, is_internal(each.topic)),
-    )
-    return Health(
-        offline, under_replicated, under_min_in_sync, tuple(worst), len(problems), tuple(moving), state.counts()
-    )
+    )  # fmt: skip
+    counts = offline, under_replicated, under_min_in_sync
+    return Health(*counts, tuple(worst), len(problems), tuple(moving), state.counts())
 
 
 def summarize(

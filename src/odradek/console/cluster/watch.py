@@ -99,13 +99,9 @@ class RoundCalls(KeptConnections):
         self.silent.clear()
 
     def __call__(
-        self,
-        address: SecuredAddress,
-        request: Request,
-        response_type: type[R],
-        version: Versions,
+        self, address: SecuredAddress, request: Request, response_type: type[R], version: Versions,
         timeout_s: float = TIMEOUT_S,
-    ) -> R:
+    ) -> R:  # fmt: skip
         host, port = address[:2]
         if (host, port) in self.silent:
             raise NoAnswer(f"no response from {host}:{port} a moment ago")
@@ -135,13 +131,9 @@ class ClusterWatch:
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        interval_s: float,
-        *,
-        share: PollingShare | None = None,
+        self, cluster: Cluster, interval_s: float, *, share: PollingShare | None = None,
         unwatched_s: float | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.samples = Samples(interval_s)
         self.topic_rates = Series(TOPIC_SERIES)
         self.group_lags = Series(GROUP_SERIES)
@@ -295,12 +287,9 @@ class ClusterWatch:
         is_denied = before is not None and before.disks.is_denied and now - self._denied_at < DENIED_S
         denied = before.disks if before is not None and is_denied else None
         state = read_state(
-            self._requests,
-            self._min_in_sync,
-            self._controllers,
-            may_lack_reassignments=True,
-            asks_reassignments=denied is None,
-        )
+            self._requests, self._min_in_sync, self._controllers,
+            may_lack_reassignments=True, asks_reassignments=denied is None,
+        )  # fmt: skip
         time_s, monotonic_s = time.time(), time.monotonic()
         ends = read_offsets(self._requests, state, LATEST)
         if before is None or is_slow_due or len(before.starts) != len(ends):
@@ -321,18 +310,11 @@ class ClusterWatch:
             loads: Mapping[int, snapshots.BrokerLoad] = snapshots.loads_between(since.traffic, traffic)
         else:
             loads = snapshots.loads_between({}, traffic) if before is None else before.loads
+        topics = snapshots.summarize(state, starts, ends, disks, rates)
+        silent = tuple(each.broker_id for each in live(state.brokers) if each.address in self._calls.silent)
+        health = snapshots.examine(state)
         snapshot = snapshots.Snapshot(
-            time_s,
-            state,
-            snapshots.examine(state),
-            starts,
-            ends,
-            disks,
-            snapshots.summarize(state, starts, ends, disks, rates),
-            traffic,
-            loads,
-            tuple(each.broker_id for each in live(state.brokers) if each.address in self._calls.silent),
-            monotonic_s,
+            time_s, state, health, starts, ends, disks, topics, traffic, loads, silent, monotonic_s
         )
         self._snapshot = snapshot
         if since is None or is_sample:

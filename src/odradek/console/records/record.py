@@ -48,16 +48,10 @@ def cut_to_row(record: Record) -> Record:
 
 def json_line(record: Record) -> bytes:
     """The line that `odradek consume --format json` prints, without the type of the timestamp."""
-    fields: dict[str, Any] = {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp_ms,
-        **text_fields("key", record.key),
-        **text_fields("value", record.value),
-        "headers": [{"key": name, **text_fields("value", value)} for name, value in record.headers],
-    }
-    return _line(fields)
+    place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+    content = {**text_fields("key", record.key), **text_fields("value", record.value)}
+    headers = [{"key": name, **text_fields("value", value)} for name, value in record.headers]
+    return _line({**place, "timestamp": record.timestamp_ms, **content, "headers": headers})
 
 
 def incomplete_line(reason: str, records: int) -> bytes:
@@ -200,12 +194,9 @@ class RecordFilter(NamedTuple):
             found = [value for name, value in record.headers if not self.name or name == self.name]
             return [text for value in found for text in self._texts(value)]
         if self.field == "json":
-            document = json_path.parse_json(record.value) if record.value is not None else json_path.NOT_JSON
-            return (
-                []
-                if document is json_path.NOT_JSON
-                else [found.value for found in json_path.locations(document, self.path)]
-            )
+            document = json_path.NOT_JSON if record.value is None else json_path.parse_json(record.value)
+            is_json = document is not json_path.NOT_JSON
+            return [found.value for found in json_path.locations(document, self.path)] if is_json else []
         found = [record.key, record.value, *(value for _name, value in record.headers)]
         return [text for value in found for text in self._texts(value)]
 

@@ -29,15 +29,12 @@ def user_rows(credentials: Iterable[Credential], search: str) -> list[UserRow]:
     by_name: dict[str, list[Credential]] = {}
     for each in credentials:
         by_name.setdefault(each.user, []).append(each)
-    return [
-        UserRow(
-            name,
-            ", ".join(each.mechanism for each in found),
-            ", ".join(sorted({f"{each.iterations:,}" for each in found})),
-        )
-        for name, found in sorted(by_name.items())
-        if has_words(name, search)
-    ]
+    rows = []
+    for name, found in sorted(by_name.items()):
+        if has_words(name, search):
+            iterations = ", ".join(sorted({f"{each.iterations:,}" for each in found}))
+            rows.append(UserRow(name, ", ".join(each.mechanism for each in found), iterations))
+    return rows
 
 
 class RuleRow(NamedTuple):
@@ -64,11 +61,9 @@ def parse_rules(codes: Sequence[str], most: int) -> list[AclBinding]:
             rule = AclBinding(*resource, principal, host, Operation(operation), Permission(permission))
         except (ValueError, TypeError):
             raise FormError("a selected rule cannot be read; reload the page") from None
-        is_exact = (
-            rule.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
-            and rule.operation > Operation.ANY
-            and rule.permission in (Permission.ALLOW, Permission.DENY)
-        )
+        is_of_one_kind = rule.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
+        is_exact = is_of_one_kind and rule.operation > Operation.ANY
+        is_exact = is_exact and rule.permission in (Permission.ALLOW, Permission.DENY)
         if not is_exact or not all(isinstance(text, str) and text for text in (name, principal, host)):
             raise FormError("a selected rule cannot be read; reload the page")
         rules.append(rule)

@@ -51,11 +51,8 @@ NO_TROUBLE = Trouble("", "")
 
 def pipeline_trouble(pipelines: Iterable[KnownPipeline], output: str, now_s: float, *, is_masked: bool) -> Trouble:
     """Why no pipeline that writes the output evaluates the readings; NO_TROUBLE if one does, or if none is known."""
-    writers = [
-        each
-        for each in pipelines
-        if any(node.kind == "sink" and output in node.topics for node in each.published.nodes)
-    ]
+    sinks = ((each, node) for each in pipelines for node in each.published.nodes if node.kind == "sink")
+    writers = [each for each, node in sinks if output in node.topics]
     if not writers or any(is_processing(each, now_s) for each in writers):
         return NO_TROUBLE
     latest = max(writers, key=lambda each: each.published.published_s)
@@ -104,17 +101,9 @@ def episodes(model: ExampleModel, now_s: float) -> list[Line]:
     for episode in model.episodes.latest(SHOWN_EPISODES):
         shown = [(title, _plain(episode.columns.get(column))) for title, column in model.episodes.declared.columns]
         (_, entity), (_, event), *values = [*shown, ("", ""), ("", "")][: max(2, len(shown))]
-        found.append(
-            Line(
-                entity,
-                event,
-                tuple((title, text) for title, text in values if text != DASH),
-                episode.times,
-                f"{age(max(0.0, now_s - episode.began_s) * 1000)} ago",
-                age(episode.latency_ms),
-                model.color_of(episode.columns),
-            )
-        )
+        known = tuple((title, text) for title, text in values if text != DASH)
+        since, color = f"{age(max(0.0, now_s - episode.began_s) * 1000)} ago", model.color_of(episode.columns)
+        found.append(Line(entity, event, known, episode.times, since, age(episode.latency_ms), color))
     return found
 
 

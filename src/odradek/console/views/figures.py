@@ -57,11 +57,8 @@ def age(value_ms: float | None) -> str:
     for limit, divisor, unit in ((1e3, 1, "ms"), (6e4, 1e3, "s"), (3.6e6, 6e4, "min"), (8.64e7, 3.6e6, "h")):
         if value_ms < limit:
             scaled = value_ms / divisor
-            return (
-                f"{scaled:.0f} {unit}"
-                if unit == "ms" or scaled >= 10 or scaled == int(scaled)
-                else f"{scaled:.1f} {unit}"
-            )
+            is_whole = unit == "ms" or scaled >= 10 or scaled == int(scaled)
+            return f"{scaled:.{0 if is_whole else 1}f} {unit}"
     return f"{value_ms / 8.64e7:,.0f} d"
 
 
@@ -154,13 +151,6 @@ def page_of(rows: Sequence[T], number: int) -> Page[T]:
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
-    "number": number,
-    "offset": offset,
-    "compact": compact,
-    "rate": rate,
-    "size": size,
-    "age": age,
-    "moment": moment,
+    **{each.__name__: each for each in (number, offset, compact, rate, size, age, moment, setting_hint)},
     "plural": count_text,
-    "setting_hint": setting_hint,
 }

@@ -111,25 +111,15 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, *, is_answerin
     running = f"{fenced} of {brokers} fenced" if fenced else "all running"
     running = running if is_answering else "ran at the last answer"
     internal = count_text(len(snapshot.topics) - len(own), "internal one")
+    lagging = ("partitions", "warn") if under_replicated else ("all replicas in sync", "good")
+    leaderless = ("partitions without a leader", "bad") if offline else ("every partition has a leader", "good")
     tiles = (
         Tile("Brokers", f"{brokers - fenced}", running, "bad" if fenced else "good", "/brokers"),
         _controller_tile(state),
         Tile("Topics", number(len(own)), f"and {internal}", href="/topics"),
         Tile("Partitions", number(len(state.partitions)), "with internal ones"),
-        Tile(
-            "Under-replicated",
-            number(under_replicated),
-            "partitions" if under_replicated else "all replicas in sync",
-            "warn" if under_replicated else "good",
-            "/topics?only=problems",
-        ),
-        Tile(
-            "Offline",
-            number(offline),
-            "partitions without a leader" if offline else "every partition has a leader",
-            "bad" if offline else "good",
-            "/topics?only=problems",
-        ),
+        Tile("Under-replicated", number(under_replicated), *lagging, "/topics?only=problems"),
+        Tile("Offline", number(offline), *leaderless, "/topics?only=problems"),
         Tile("Records in", rate(values["records"]) if "records" in values else DASH, "per second"),
         Tile("Stored", size(stored), f"on {'all' if reporting == brokers else f'{reporting} of {brokers}'} brokers"),
     )
@@ -162,10 +152,8 @@ def _headline(
     if offline:
         return f"{count_text(offline, 'partition')} without a leader: nothing can be written or read there", "bad"
     if under_min:
-        return (
-            f"{count_text(under_min, 'partition')} below min.insync.replicas: writes with acks=all are refused",
-            "bad",
-        )
+        below = count_text(under_min, "partition")
+        return f"{below} below min.insync.replicas: writes with acks=all are refused", "bad"
     if fenced:
         return f"{count_text(fenced, 'broker')} fenced; every partition still has a leader", "warn"
     if under_replicated:

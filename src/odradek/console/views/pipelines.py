@@ -267,31 +267,21 @@ def pipeline_view(
     running = status.running_since_s
     counted = "" if status.state_rows is None else f"{count_text(status.state_rows, 'row')} "
     up_for = age((now_s - running) * 1000) if running is not None and status.state == "running" else DASH
+    checks = ("failed checks", "warn") if status.violations else ("no failed checks", "good")
     tiles = (
         Tile("Processed", rate(status.processed_per_s), f"records per second, {rate(status.input_per_s)} arrive"),
         Tile("Batch time", row.batch, "of the slowest flow"),
         Tile("Lag", row.lag, "records, of the slowest flow"),
         Tile("Watermark", row.watermark, f"behind the clock, {count_text(status.late_rows, 'late row')}"),
         Tile("State", row.state_size, f"{counted}in memory"),
-        Tile(
-            "Expectations",
-            number(status.violations),
-            "failed checks" if status.violations else "no failed checks",
-            "warn" if status.violations else "good",
-        ),
+        Tile("Expectations", number(status.violations), *checks),
         Tile("Dead letters", number(None if dead is None else dead.records), "in their topic"),
         Tile("Running for", up_for, count_text(status.restarts, "restart"), row.tone if status.restarts else ""),
     )
-    return PipelineView(
-        row,
-        tiles,
-        draw(known, topics),
-        tuple((flow, behind(flow.watermark, now_s)) for flow in status.flows),
-        dead,
-        known.published.facts,
-        _error_of(status, is_masked=is_masked),
-        "" if status.last_error_s is None else f"{age(max(0.0, now_s - status.last_error_s) * 1000)} ago",
-    )
+    flows = tuple((flow, behind(flow.watermark, now_s)) for flow in status.flows)
+    error_age = "" if status.last_error_s is None else f"{age(max(0.0, now_s - status.last_error_s) * 1000)} ago"
+    error = _error_of(status, is_masked=is_masked)
+    return PipelineView(row, tiles, draw(known, topics), flows, dead, known.published.facts, error, error_age)
 
 
 class ListedLetter(NamedTuple):
@@ -318,24 +308,14 @@ def letter_row(listed: ListedLetter, shown: Record, *, is_masked: bool) -> Lette
     letter = found.letter
     partition, offset = found.position
     value = (shown.value or b"")[: LONGEST_VALUE * 4].decode(errors="replace")[:LONGEST_VALUE]
-    return LetterRow(
-        f"{partition}:{offset}",
-        partition,
-        offset,
-        moment(found.timestamp_ms),
-        letter.step,
-        (letter.kind if is_masked else letter.reason)[:LONGEST_REASON],
-        f"{letter.source_topic}-{letter.source.replace(':', ' at ')}" if letter.source_topic else "",
-        "null" if found.value is None else value,
-        listed.is_redriven,
-        letter.can_be_redriven,
-    )
+    reason = (letter.kind if is_masked else letter.reason)[:LONGEST_REASON]
+    origin = f"{letter.source_topic}-{letter.source.replace(':', ' at ')}" if letter.source_topic else ""
+    place = f"{partition}:{offset}", partition, offset, moment(found.timestamp_ms)
+    shown_value = "null" if found.value is None else value
+    return LetterRow(*place, letter.step, reason, origin, shown_value, listed.is_redriven, letter.can_be_redriven)
 
 
 def choices(listed: Sequence[ListedLetter]) -> dict[str, list[tuple[str, int]]]:
     """Pipelines, steps and kinds of reasons, the most frequent first."""
-    fields = {"pipeline": "pipeline", "step": "step", "reason": "kind"}
-    return {
-        name: Counter(getattr(each.found.letter, field) for each in listed).most_common(50)
-        for name, field in fields.items()
-    }
+    fields = {"pipeline": "pipeline", "step": "step", "reason": "kind"}.items()
+    return {name: Counter(getattr(each.found.letter, key) for each in listed).most_common(50) for name, key in fields}

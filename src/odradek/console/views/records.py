@@ -119,14 +119,8 @@ class RecordRow(NamedTuple):
 
 
 def row(record: Record, form: str = "auto") -> RecordRow:
-    return RecordRow(
-        record.partition,
-        record.offset,
-        moment(record.timestamp_ms),
-        one_line(record.key, KEY_CHARACTERS, form),
-        one_line(record.value, ROW_CHARACTERS, form),
-        len(record.headers),
-    )
+    key, value = one_line(record.key, KEY_CHARACTERS, form), one_line(record.value, ROW_CHARACTERS, form)
+    return RecordRow(record.partition, record.offset, moment(record.timestamp_ms), key, value, len(record.headers))
 
 
 class RecordDetail(NamedTuple):

@@ -96,14 +96,11 @@ class PartitionRow(NamedTuple):
 
 
 def list_partitions(snapshot: Snapshot, partitions: Iterable[PartitionState]) -> list[PartitionRow]:
+    sizes = snapshot.disks.sizes
     return [
-        PartitionRow(
-            each,
-            snapshot.starts.get((each.topic, each.index)),
-            snapshot.ends.get((each.topic, each.index)),
-            snapshot.disks.sizes.get((each.leader, each.topic, each.index)),
-        )
+        PartitionRow(each, snapshot.starts.get(key), snapshot.ends.get(key), sizes.get((each.leader, *key)))
         for each in partitions
+        for key in [(each.topic, each.index)]
     ]
 
 

@@ -55,18 +55,12 @@ class Renderer:
         self._notice_key = secrets.token_bytes(32)
         self.environment = Environment(
             loader=FileSystemLoader(str(files("odradek.console").joinpath("templates"))),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+            autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        )  # fmt: skip
         self.environment.filters |= {
-            **figures.FILTERS,
-            "json_parts": json_parts,
-            "visible": visible,
+            **figures.FILTERS, "json_parts": json_parts, "visible": visible, "query": _query_of,
             "path": lambda text: quote(str(text), safe=""),
-            "query": _query_of,
-        }
+        }  # fmt: skip
         self.environment.globals |= {"addresses": servers.split(","), "is_read_only": settings.is_read_only}
         self.environment.globals["assets"] = assets_version
         self._templates = frozenset(self.environment.list_templates())
@@ -82,14 +76,14 @@ class Renderer:
         stem = template.removesuffix(".html")
         if request.headers.get("hx-target") == stem.rpartition("_")[2] and f"{stem}_table.html" in self._templates:
             template = f"{stem}_table.html"
-        notice = self._read_notice(request.cookies.get(FLASH_COOKIE, ""))
+        shows, notice = self.shows_section, self._read_notice(request.cookies.get(FLASH_COOKIE, ""))
         response = HTMLResponse(
             self.environment.get_template(template).render(
                 token=self._tokens.token_of(request.state.session),
                 notice=notice,
                 state_notice=self.state_notice(request),
                 theme=chosen if (chosen := request.cookies.get(THEME_COOKIE, "")) in THEMES else "",
-                sections=[each for each in SECTIONS if self.shows_section.get(each[0], _always)(request)],
+                sections=[each for each in SECTIONS if each[0] not in shows or shows[each[0]](request)],
                 user=getattr(request.state, "user", ""),
                 is_fragment=request.headers.get("hx-request") == "true",
                 **values,
@@ -108,14 +102,8 @@ class Renderer:
         response = RedirectResponse(location, 303)
         if notice:
             text = base64.urlsafe_b64encode(notice[:LARGEST_NOTICE].encode()).decode()
-            response.set_cookie(
-                FLASH_COOKIE,
-                f"{text}.{self._sign(text)}",
-                max_age=60,
-                httponly=True,
-                samesite="lax",
-                secure=self._is_https,
-            )
+            cookie = f"{text}.{self._sign(text)}"
+            response.set_cookie(FLASH_COOKIE, cookie, max_age=60, httponly=True, samesite="lax", secure=self._is_https)
         return response
 
     def _sign(self, text: str) -> str:
@@ -134,10 +122,6 @@ def renderer_of(request: Request) -> Renderer:
 
 def _query_of(fields: Mapping[str, object]) -> str:
     return urlencode({name: value for name, value in fields.items() if value not in ("", None)})
-
-
-def _always(_request: Request) -> bool:
-    return True
 
 
 def event(name: str, data: Any) -> bytes:

@@ -116,9 +116,8 @@ class Safety:
     def _refusal_of(self, scope: Scope, headers: Headers) -> tuple[str, int]:
         is_read_only = self._settings.is_read_only and scope["path"] not in SESSION_PATHS
         reason = refusal(scope["method"], headers, is_read_only=is_read_only, hosts=self._settings.hosts)
-        if not reason and (
-            "\0" in scope["path"] or b"%00" in scope.get("query_string", b"")
-        ):  # the client library takes none
+        has_nul = "\0" in scope["path"] or b"%00" in scope.get("query_string", b"")
+        if has_nul and not reason:  # the client library takes none
             return "a name in the address has a NUL character", 400
         return reason, 403
 
