@@ -36,7 +36,7 @@ def test_a_change_that_fails_partly_is_logged(
     def fail(*_arguments: Any) -> Any:
         raise Failure("2 of 3 records were written")
 
-    monkeypatch.setattr(records_page, "replay", fail)
+    monkeypatch.setattr(records_page.source, "replay", fail)
     visitor.post(f"/topics/{topic}/replay", [("record", "0:0"), ("target", topic)])
     assert any("failed: 2 of 3 records were written" in line for line in audit.messages)
 

@@ -39,7 +39,7 @@ def test_a_page_that_could_not_be_read_does_not_call_the_topic_empty(
     def fail(*_arguments: Any) -> None:
         raise Failure("without a leader, and not read: partition 0")
 
-    monkeypatch.setattr(records_page, "read_page", fail)
+    monkeypatch.setattr(records_page.source, "read_page", fail)
     page = visitor.get(f"/topics/{topic}")
     assert page.status == 422
     assert "without a leader" in page.text

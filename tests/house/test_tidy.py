@@ -43,8 +43,8 @@ DOORS = (
     "server/main.py",
 )
 
-KNOTTED_ROOMS = ("odradek.pipelines",)
-"""Rooms whose packages import each other both ways."""
+KNOTTED_ROOMS = ("odradek.pipelines", "odradek.pipelines.spark")
+"""Rooms in which packages import each other both ways: the definition and planning; computing, reading and writing."""
 
 
 @cache
@@ -145,7 +145,7 @@ def test_packages_and_modules_of_a_room_import_each_other_in_one_direction() -> 
             room, importer, target = first_difference(name, imported)
             siblings.setdefault(room, {}).setdefault(importer, set()).add(target)
     for room, graph in siblings.items():
-        if not room.startswith(KNOTTED_ROOMS):
+        if room not in KNOTTED_ROOMS:
             graphlib.TopologicalSorter(graph).prepare()  # CycleError names the packages and modules of a cycle
 
 

@@ -339,12 +339,10 @@ class Cluster:
 
 
 def _description(topic: MetadataResponseTopic, brokers: Mapping[int, KnownBroker]) -> TopicDescription:
-    partitions = [
-        PartitionDescription(
-            each.partition_index, brokers.get(each.leader_id), tuple(each.replica_nodes), tuple(each.isr_nodes)
-        )
-        for each in sorted(topic.partitions, key=lambda each: each.partition_index)
-    ]
+    partitions = []
+    for each in sorted(topic.partitions, key=lambda each: each.partition_index):
+        replicas = tuple(each.replica_nodes), tuple(each.isr_nodes)
+        partitions.append(PartitionDescription(each.partition_index, brokers.get(each.leader_id), *replicas))
     topic_id = base64.b64encode(topic.topic_id.bytes).decode().rstrip("=")
     operations = operations_of(topic.topic_authorized_operations)
     return TopicDescription(topic.name or "", topic_id, topic.is_internal, tuple(partitions), operations)

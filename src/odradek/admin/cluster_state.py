@@ -228,9 +228,8 @@ class ControllerLookup:
         """The description with the real controller, or with none if the cluster does not report it."""
         if self._is_kraft is None:
             answer = self._requests.ask_any(ApiVersionsRequest(), ApiVersionsResponse, 0)
-            self._is_kraft = any(
-                each.api_key == describe_quorum.DescribeQuorumRequest.api_key for each in answer.api_keys
-            )
+            needed = describe_quorum.DescribeQuorumRequest.api_key
+            self._is_kraft = any(each.api_key == needed for each in answer.api_keys)
         if not self._is_kraft:
             return described
         leader = self._read_leader()
@@ -255,9 +254,8 @@ class ControllerLookup:
         if answer.error_code:
             self._asks_from = time.monotonic() + AFTER_REFUSAL_S
             return None
-        return next(
-            (each.leader_id for topic in answer.topics for each in topic.partitions if not each.error_code), None
-        )
+        found = (each for topic in answer.topics for each in topic.partitions)
+        return next((each.leader_id for each in found if not each.error_code), None)
 
 
 def unregister_broker(requests: BrokerRequests, broker_id: int) -> None:

@@ -180,9 +180,8 @@ def _group_of(
 
 
 def _member(member: consumer_group_describe.Member) -> GroupMember:
-    assignment = tuple(
-        sorted((each.topic_name, index) for each in member.assignment.topic_partitions for index in each.partitions)
-    )
+    topics = member.assignment.topic_partitions
+    assignment = tuple(sorted((each.topic_name, index) for each in topics for index in each.partitions))
     host = member.client_host.removeprefix("/")
     return GroupMember(member.member_id, member.client_id, host, member.instance_id, assignment)
 
@@ -235,9 +234,8 @@ def read_committed_offsets_of(
     topics = None
     if partitions is not None:
         indexes = by_topic(partitions).items()
-        topics = [
-            offset_fetch.OffsetFetchRequestTopics(name=topic, partition_indexes=wanted) for topic, wanted in indexes
-        ]
+        new = offset_fetch.OffsetFetchRequestTopics
+        topics = [new(name=topic, partition_indexes=wanted) for topic, wanted in indexes]
 
     def ask(coordinator: KnownBroker, names: list[str]) -> dict[str, dict[Key, int] | int]:
         found: dict[str, dict[Key, int] | int] = {}

@@ -25,9 +25,8 @@ _TLS = "ssl."
 def librdkafka_properties(given: Mapping[str, str], read_file: Callable[[str], bytes]) -> dict[str, str]:
     """Failure for a store or a login that cannot be used. Other properties keep their names."""
     try:
-        properties = client_properties.librdkafka_names(
-            {name: value for name, value in given.items() if not name.startswith(_TLS)}
-        )
+        others = {name: value for name, value in given.items() if not name.startswith(_TLS)}
+        properties = client_properties.librdkafka_names(others)
         if given.get("security.protocol", "").upper() in ("SSL", "SASL_SSL"):
             properties |= _tls_properties(given, read_file)
     except (StoreProblem, UnknownCipherSuite, client_properties.UntranslatableSetting) as problem:
@@ -36,9 +35,8 @@ def librdkafka_properties(given: Mapping[str, str], read_file: Callable[[str], b
 
 
 def _tls_properties(given: Mapping[str, str], read_file: Callable[[str], bytes]) -> dict[str, str]:
-    trust = TrustStoreSettings(
-        *(given.get(f"ssl.truststore.{name}") for name in ("type", "location", "password", "certificates"))
-    )
+    names = [f"ssl.truststore.{name}" for name in ("type", "location", "password", "certificates")]
+    trust = TrustStoreSettings(*map(given.get, names))
     names = [f"ssl.keystore.{name}" for name in ("type", "location", "password", "key", "certificate.chain")]
     store = KeyStoreSettings(*map(given.get, [*names, "ssl.key.password"]))
     properties = {}

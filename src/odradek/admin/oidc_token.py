@@ -45,9 +45,8 @@ def fetch_token(properties: Mapping[str, str]) -> BearerToken:
     if scope := properties.get("sasl.oauthbearer.scope"):
         fields["scope"] = scope
     try:
-        context = ssl.create_default_context(
-            cafile=properties.get("https.ca.location"), cadata=properties.get("https.ca.pem")
-        )
+        file, data = properties.get("https.ca.location"), properties.get("https.ca.pem")
+        context = ssl.create_default_context(cafile=file, cadata=data)
         request = urllib.request.Request(url, urlencode(fields).encode(), headers)
         answer: Any = json.loads(read_start(request, LARGEST_ANSWER_BYTES, TIMEOUT_S, context))
     except (OSError, ValueError, RecursionError) as problem:

@@ -42,13 +42,10 @@ Entity = tuple[Part, ...]
 
 def alter_quotas(cluster: Cluster, entity: Entity, changes: Mapping[str, float | None]) -> None:
     """None removes a quota."""
-    entry = altering.EntryData(
-        entity=[altering.EntityData(entity_type=part.type, entity_name=part.name) for part in entity],
-        ops=[
-            altering.OpData(key=key, value=0.0 if value is None else value, remove=value is None)
-            for key, value in changes.items()
-        ],
-    )
+    parts = [altering.EntityData(entity_type=part.type, entity_name=part.name) for part in entity]
+    limits = changes.items()
+    changed = [altering.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in limits]
+    entry = altering.EntryData(entity=parts, ops=changed)
     request = altering.AlterClientQuotasRequest(entries=[entry])
     response = cluster.requests.ask_controller(request, altering.AlterClientQuotasResponse, VERSION)
     for result in response.entries:
@@ -57,12 +54,10 @@ def alter_quotas(cluster: Cluster, entity: Entity, changes: Mapping[str, float |
 
 def read_quotas(cluster: Cluster, wanted: Entity = (), *, is_exact: bool = False) -> dict[Entity, dict[str, float]]:
     """The quotas of entities with these parts, by entity; with `is_exact` those of no further parts."""
-    components = [
-        describing.ComponentData(
-            entity_type=part.type, match_type=DEFAULT if part.name is None else EXACT, match=part.name
-        )
-        for part in wanted
-    ]
+    components = []
+    for part in wanted:
+        kind = DEFAULT if part.name is None else EXACT
+        components.append(describing.ComponentData(entity_type=part.type, match_type=kind, match=part.name))
     request = describing.DescribeClientQuotasRequest(components=components, strict=is_exact)
     response = cluster.requests.ask_any(request, describing.DescribeClientQuotasResponse, VERSION)
     check(response.error_code, response.error_message, "quotas", "DescribeConfigs")

@@ -135,9 +135,8 @@ def committed_offsets(cluster: Cluster, name: str, *, is_new_allowed: bool) -> d
         raise
     if group.is_active:
         members = count_text(len(group.members), "active member")
-        raise Failure(
-            f"group {name} is {group.state} with {members}; stop them first: they would commit over the change"
-        )
+        advice = "stop them first: they would commit over the change"
+        raise Failure(f"group {name} is {group.state} with {members}; {advice}")
     return read_committed_offsets(cluster.requests, name)
 
 

@@ -160,15 +160,15 @@ def without_known(requests: BrokerRequests, found: list[OpenTransaction]) -> lis
     known = set()
     for transaction in listed:
         _coordinator, state = describe_transaction(requests, transaction.transactional_id)
-        known |= {
-            (state.producer_id, topic.topic, partition) for topic in state.topics for partition in topic.partitions
-        }
+        keys = {(topic.topic, partition) for topic in state.topics for partition in topic.partitions}
+        known |= {(state.producer_id, *key) for key in keys}
     return [each for each in found if (each.producer_id, each.topic, each.partition) not in known]
 
 
 def transaction_object(coordinator: KnownBroker, state: TransactionState, now_ms: int) -> dict[str, Any]:
     """`start_ms` and `duration_ms` are None if no transaction has begun."""
     start_ms = state.transaction_start_time_ms if state.transaction_start_time_ms >= 0 else None
+    partitions = sorted((topic.topic, partition) for topic in state.topics for partition in topic.partitions)
     return {
         "transactional_id": state.transactional_id,
         "coordinator": coordinator.broker_id,
@@ -178,9 +178,5 @@ def transaction_object(coordinator: KnownBroker, state: TransactionState, now_ms
         "timeout_ms": state.transaction_timeout_ms,
         "start_ms": start_ms,
         "duration_ms": None if start_ms is None else max(now_ms - start_ms, 0),
-        "partitions": [
-            {"topic": topic.topic, "partition": partition}
-            for topic in sorted(state.topics, key=lambda topic: topic.topic)
-            for partition in sorted(topic.partitions)
-        ],
+        "partitions": [{"topic": topic, "partition": partition} for topic, partition in partitions],
     }

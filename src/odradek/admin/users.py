@@ -27,9 +27,8 @@ class Credential(NamedTuple):
 
 def read_users(cluster: Cluster, names: Sequence[str] = ()) -> list[Credential]:
     """The credentials of these users, or of all. A named user that does not exist has none."""
-    request = describing.DescribeUserScramCredentialsRequest(
-        users=[describing.UserName(name=name) for name in names] or None
-    )
+    users = [describing.UserName(name=name) for name in names]
+    request = describing.DescribeUserScramCredentialsRequest(users=users or None)
     response = cluster.requests.ask_any(request, describing.DescribeUserScramCredentialsResponse, 0)
     check(response.error_code, response.error_message, "users", "Describe")
     found = []
@@ -48,12 +47,9 @@ def set_password(cluster: Cluster, user: str, password: str, iterations: Mapping
     """`iterations` by mechanism. One request for each: a request may name a user once."""
     for name, count in iterations.items():
         mechanism, salt = MECHANISMS_BY_NAME[name], secrets.token_bytes(SALT_BYTES)
+        salted = salted_password(mechanism, password, salt, count)
         upsertion = altering.ScramCredentialUpsertion(
-            name=user,
-            mechanism=mechanism,
-            iterations=count,
-            salt=salt,
-            salted_password=salted_password(mechanism, password, salt, count),
+            name=user, mechanism=mechanism, iterations=count, salt=salt, salted_password=salted
         )
         _alter(cluster, user, altering.AlterUserScramCredentialsRequest(upsertions=[upsertion]))
 

@@ -71,9 +71,8 @@ def batch_options(linger: str) -> Callable[[Any], Any]:
 def bench_topic(cluster: Cluster, name: str, partitions: int) -> TopicDescription:
     """The existing topic, or a new one. Its partitions have leaders when this returns."""
     if cluster.create_topic(name, partitions):
-        note(
-            f"created topic {name} with {count_text(partitions, 'partition')}; `odradek topic delete {name}` removes it"
-        )
+        size = count_text(partitions, "partition")
+        note(f"created topic {name} with {size}; `odradek topic delete {name}` removes it")
     description = existing_topic(cluster, name)
     cluster.latest_offsets(name, [partition.id for partition in description.partitions])
     return description
@@ -168,14 +167,10 @@ class Result:
         spread = percentiles(self.latencies_ms)
         if as_json:
             fields = {
-                "bench": self.bench,
-                **self.facts,
-                "records": self.records,
-                "bytes": self.size_bytes,
-                "seconds": round(self.seconds, 4),
-                "records_per_second": round(rate, 1),
+                "bench": self.bench, **self.facts, "records": self.records, "bytes": self.size_bytes,
+                "seconds": round(self.seconds, 4), "records_per_second": round(rate, 1),
                 "bytes_per_second": round(rate_bytes, 1),
-            }
+            }  # fmt: skip
             if spread:
                 fields["latency_ms"] = {name: round(value, 4) for name, value in spread.items()}
             print_json(fields)
@@ -288,9 +283,8 @@ def consume(
     """Measure the throughput of consuming a topic from its beginning to its end."""
     description = existing_topic(cluster, topic)
     partitions = [partition.id for partition in description.partitions]
-    ranges = [
-        r for r in find_ranges(cluster, topic, partitions, Start(from_beginning=True)) if r.start_offset < r.end_offset
-    ]
+    found = find_ranges(cluster, topic, partitions, Start(from_beginning=True))
+    ranges = [r for r in found if r.start_offset < r.end_offset]
     held = sum(r.end_offset - r.start_offset for r in ranges)
     if not held:
         raise Failure(f"topic {topic} is empty; `odradek bench produce` writes records")
@@ -308,15 +302,10 @@ def read(
     """The time starts when partitions are assigned. Records are counted, not decoded."""
     from confluent_kafka import TopicPartition
 
-    consumer = cluster.consumer(
-        {
-            "fetch.message.max.bytes": fetch_size,
-            "queued.max.messages.kbytes": 262_144,
-            "queued.min.messages": 1_000_000,
-            "check.crcs": False,
-            "enable.partition.eof": True,
-        }
-    )
+    consumer = cluster.consumer({
+        "fetch.message.max.bytes": fetch_size, "queued.max.messages.kbytes": 262_144,
+        "queued.min.messages": 1_000_000, "check.crcs": False, "enable.partition.eof": True,
+    })  # fmt: skip
     unread = {r.partition for r in ranges}
     count = size_bytes = 0
     seconds = 0.0

@@ -110,9 +110,8 @@ def print_facts(facts: dict[str, Any], *, is_restricted: bool) -> None:
     problems = {"without a leader": "partitions_without_leader", "under-replicated": "under_replicated_partitions"}
     found = [f"{count_text(facts[key], 'partition')} {words}" for words, key in problems.items() if facts[key]]
     is_blind = is_restricted and not facts["partitions"]
-    output.say(
-        ", ".join(found) or (NO_TOPICS if is_blind else "all partitions have a leader and all their replicas in sync")
-    )
+    well = NO_TOPICS if is_blind else "all partitions have a leader and all their replicas in sync"
+    output.say(", ".join(found) or well)
     output.say()
     rows = []
     for each in facts["brokers"]:

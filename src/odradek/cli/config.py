@@ -153,11 +153,9 @@ def describe(kind: str, name: str | None, everything: bool, cluster: Cluster, as
         print_columns(["SETTING", "VALUE", "SOURCE", "CHANGEABLE"], rows)
 
 
-def assignments_option(name: str, *flags: str, text: str) -> Callable[[F], F]:
+def assignments_option(names: str, text: str) -> Callable[[F], F]:
     """A repeatable option with KEY=VALUE of a setting."""
-    return click.option(
-        *flags, name, metavar="KEY=VALUE", type=SETTING, multiple=True, shell_complete=complete_assignments, help=text
-    )
+    return repeatable(names, "KEY=VALUE", SETTING, text, shell_complete=complete_assignments)
 
 
 @config.command(
@@ -168,12 +166,12 @@ def assignments_option(name: str, *flags: str, text: str) -> Callable[[F], F]:
     ("back to the default", "odradek config alter topic pump --delete retention.ms"),
 )
 @entity_arguments
-@assignments_option("assignments", "--set", "-s", text="Set a setting. Repeatable.")
+@assignments_option("--set -s assignments", "Set a setting.")
 @repeatable(
     "--delete -d deletions", "KEY", SETTING_NAME, "Return a setting to its default.", shell_complete=complete_settings
 )
-@assignments_option("additions", "--append", text="Add a value to a setting that is a list. Repeatable.")
-@assignments_option("removals", "--subtract", text="Remove a value from a setting that is a list. Repeatable.")
+@assignments_option("--append additions", "Add a value to a setting that is a list.")
+@assignments_option("--subtract removals", "Remove a value from a setting that is a list.")
 @flag("--allow-unknown", "Store broker settings that the broker does not know.")
 @client.cluster_options
 def alter(
@@ -212,7 +210,5 @@ def check_known(names: Sequence[str], known: Sequence[str]) -> None:
     """Raise a Failure for a broker setting that the broker does not list: it would be stored, and have no effect."""
     for name in names:
         if name not in known:
-            hint = did_you_mean(name, known)
-            raise Failure(
-                f"there is no broker setting {name}; {f'{hint} ' if hint else ''}(--allow-unknown stores it anyway)"
-            )
+            hint = f"{did_you_mean(name, known)} ".lstrip()
+            raise Failure(f"there is no broker setting {name}; {hint}(--allow-unknown stores it anyway)")

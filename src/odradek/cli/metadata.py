@@ -7,10 +7,16 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-import click
-
 from odradek.cli.framework.commands import group
-from odradek.cli.framework.options import confirm, flag, format_option, properties_argument, repeatable, yes_option
+from odradek.cli.framework.options import (
+    confirm,
+    flag,
+    format_option,
+    option,
+    properties_argument,
+    repeatable,
+    yes_option,
+)
 from odradek.cli.framework.output import print_json, say
 from odradek.conventions.figures import count_text
 from odradek.local.child_process import command_name
@@ -33,9 +39,7 @@ def metadata() -> None:
     short_help="Move a single broker's metadata into a cluster's ZooKeeper.",
 )
 @properties_argument
-@click.option(
-    "--to", "connect", metavar="HOST:PORT/CHROOT", help="The cluster's ZooKeeper. Default: zookeeper.connect."
-)
+@option("--to connect", "HOST:PORT/CHROOT", str, "The cluster's ZooKeeper. Default: zookeeper.connect.")
 @repeatable("--override overrides", "KEY=VALUE", str, "As of `odradek broker`.")
 @flag("--dry-run", "Show what would be moved only.")
 @yes_option
@@ -71,9 +75,8 @@ def migrate(
     if as_json:
         print_json({**planned, "migrated": not dry_run})
     elif not dry_run:
-        say(
-            f"moved to the cluster {planned['cluster_id']}; the broker's own metadata is kept in {planned['kept_file']}"
-        )
+        kept = planned["kept_file"]
+        say(f"moved to the cluster {planned['cluster_id']}; the broker's own metadata is kept in {kept}")
         say("start the broker as a member of the cluster, then others, and give topics more replicas:")
         say(f"  {next_command(properties, given)}")
         say(f"  {command_name()} partition reassign TOPIC --replication-factor 3")

@@ -11,7 +11,7 @@ import click
 from odradek.admin import quotas
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
-from odradek.cli.framework.options import wrapped
+from odradek.cli.framework.options import flag, option, wrapped
 from odradek.cli.framework.output import print_list, print_result
 from odradek.cli.framework.parameter_types import PAIR, SETTING_NAME, name_type
 from odradek.conventions.failures import Failure, did_you_mean
@@ -58,13 +58,10 @@ def entity_options(function: F) -> F:
             raise click.UsageError("an address cannot be combined with a user or a client id")
         return function(*arguments, entity=tuple(parts), **values)
 
-    options = []
+    options: list[Callable[[Any], Any]] = []
     for type_, noun, plural in NOUNS:
-        default_help = f"The default of all {plural} without a quota of their own."
-        options += [
-            click.option(f"--{type_}", type=name_type(noun), metavar="NAME", help=f"This {noun}."),
-            click.option(f"--{type_}-default", is_flag=True, help=default_help),
-        ]
+        options.append(option(f"--{type_}", "NAME", name_type(noun), f"This {noun}."))
+        options.append(flag(f"--{type_}-default", f"The default of all {plural} without a quota of their own."))
     return wrapped(function, with_entity, *options)
 
 
@@ -106,9 +103,8 @@ def read_value(key: str, text: str, entity: quotas.Entity) -> float:
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value > 0):
-        raise click.UsageError(
-            f"{key}={text}: expected a number greater than 0 (`odradek quota remove` removes a quota)"
-        )
+        expected = "expected a number greater than 0 (`odradek quota remove` removes a quota)"
+        raise click.UsageError(f"{key}={text}: {expected}")
     return value
 
 

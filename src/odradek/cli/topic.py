@@ -42,10 +42,8 @@ def partitions_option(text: str) -> Callable[[F], F]:
 
 
 def configs_option(text: str) -> Callable[[F], F]:
-    return option(
-        "--config -c configs", "KEY=VALUE", types.SETTING, text,
-        shell_complete=client.complete_topic_assignments, multiple=True,
-    )  # fmt: skip
+    completion = client.complete_topic_assignments
+    return repeatable("--config -c configs", "KEY=VALUE", types.SETTING, text, shell_complete=completion)
 
 
 @topic.command(
@@ -60,7 +58,7 @@ def configs_option(text: str) -> Callable[[F], F]:
     "--replication-factor -r", "N", types.REPLICATION_FACTOR,
     "Replicas of each partition. Default: the broker's default.replication.factor.",
 )  # fmt: skip
-@configs_option("Setting of the topic. Repeatable.")
+@configs_option("Setting of the topic.")
 @flag("--if-not-exists", "Succeed if the topic already exists, and leave it unchanged.")
 @client.cluster_options
 def create(
@@ -206,7 +204,7 @@ def print_topic(topic: dict[str, Any], all_configs: bool) -> None:
 )
 @click.argument("name", type=types.TOPIC_NAME, shell_complete=client.complete_topics)
 @partitions_option("New number of partitions. It can only grow.")
-@configs_option("Set a setting. Repeatable.")
+@configs_option("Set a setting.")
 @repeatable(
     "--delete-config -d deletions", "KEY", types.SETTING_NAME,
     "Return a setting to its default.", shell_complete=client.complete_topic_settings,

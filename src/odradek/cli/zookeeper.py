@@ -27,13 +27,11 @@ if TYPE_CHECKING:
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @option("--port", "PORT", click.IntRange(0, 65535), "Port; 0 chooses a free one.", default=2181)
-@click.option(
-    "--data-dir", type=click.Path(file_okay=False), default="/tmp/odradek-zookeeper", show_default=True,
-    help="Directory for its data, its configuration and its output.",
+@option(
+    "--data-dir", None, click.Path(file_okay=False), "Directory for its data, its configuration and its output.",
+    default="/tmp/odradek-zookeeper",
 )  # fmt: skip
-@click.option(
-    "--jars", "directory", type=click.Path(exists=True, file_okay=False), help="Directory with the jars of ZooKeeper."
-)
+@option("--jars directory", None, click.Path(exists=True, file_okay=False), "Directory with the jars of ZooKeeper.")
 @click.option("--stop-with", "descriptor", type=int, hidden=True)
 @format_option
 def zookeeper(

@@ -13,6 +13,7 @@ import stat
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -128,10 +129,9 @@ def listeners_of(broker: KnownBroker, settings: Mapping[str, str]) -> list[Liste
             host = broker.host
         if port == 0 and len(bound) == 1:
             host, port = broker.address
-        protocol, is_of_controllers = protocols.get(name, name), name in controllers
-        found.append(
-            ListenerFacts(broker.broker_id, name, protocol, bound_host, host, port, settings, is_of_controllers)
-        )
+        addresses = bound_host, host, port
+        protocol = protocols.get(name, name)
+        found.append(ListenerFacts(broker.broker_id, name, protocol, *addresses, settings, name in controllers))
     return found
 
 
@@ -198,11 +198,9 @@ def anonymous_rights(listener: ListenerFacts) -> AnonymousRights | None:
         topics = ask(address, listed, MetadataResponse, 9, TIMEOUT_S).topics
     except Failure:
         return None
-    return AnonymousRights(
-        listener,
-        _names(cluster.cluster_authorized_operations) if not cluster.error_code else (),
-        {each.name or "": _names(each.topic_authorized_operations) for each in topics if not each.error_code},
-    )
+    of_cluster = _names(cluster.cluster_authorized_operations) if not cluster.error_code else ()
+    of_topics = {each.name or "": _names(each.topic_authorized_operations) for each in topics if not each.error_code}
+    return AnonymousRights(listener, of_cluster, of_topics)
 
 
 def _names(bits: int) -> tuple[str, ...]:
@@ -271,13 +269,11 @@ def read_security(cluster: Cluster, reader: Reader, config_file: str | None) -> 
     ]
     reached = [each for each in facts.listeners if each.port > 0 and not each.is_of_controllers]
     encrypted = [each for each in reached if each.is_encrypted]
-    facts.tls = reader.read(
-        "tls", "reading certificates …", lambda: all_at_once(lambda each: tls_facts(cluster, each), encrypted)
-    )
+    examine = partial(tls_facts, cluster)
+    facts.tls = reader.read("tls", "reading certificates …", lambda: all_at_once(examine, encrypted))
     open_to_all = [each for each in reached if not each.has_sasl]
-    rights = reader.read(
-        "anonymous", "connecting without credentials …", lambda: all_at_once(anonymous_rights, open_to_all)
-    )
+    step = "connecting without credentials …"
+    rights = reader.read("anonymous", step, lambda: all_at_once(anonymous_rights, open_to_all))
     facts.anonymous = None if rights is None else [each for each in rights if each is not None]
     return facts
 
@@ -334,7 +330,7 @@ def open_consoles(host: str) -> list[str]:
         addresses = [each for each in resolve(host, CONSOLE_PORT) if not is_loopback(each)]
     except OSError:
         return []
-    return [each for each in (open_console(address, CONSOLE_PORT) for address in addresses) if each is not None]
+    return [found for address in addresses if (found := open_console(address, CONSOLE_PORT)) is not None]
 
 
 def open_console(address: str, port: int) -> str | None:

@@ -33,9 +33,8 @@ def partitions_text(keys: Iterable[Key]) -> str:
     numbers: dict[str, list[str]] = {}
     for topic, partition in sorted(keys):
         numbers.setdefault(topic, []).append(str(partition))
-    return "; ".join(
-        f"partition{'' if len(found) == 1 else 's'} {', '.join(found)} of {topic}" for topic, found in numbers.items()
-    )
+    shown = ((f"partition{'' if len(found) == 1 else 's'}", found, topic) for topic, found in numbers.items())
+    return "; ".join(f"{noun} {', '.join(found)} of {topic}" for noun, found, topic in shown)
 
 
 class GroupReader:
@@ -149,10 +148,8 @@ class GroupReader:
             elif each.error.fatal() or not each.error.retriable():
                 raise self.cluster.failure(each.error, f"group {self.group}, {each.topic}-{each.partition}")
         if passed_over:
-            found = partitions_text(passed_over)
-            self._notify(
-                f"group {self.group} has no offsets of {found}: only new records are read, without --from-beginning"
-            )
+            consequence = "only new records are read, without --from-beginning"
+            self._notify(f"group {self.group} has no offsets of {partitions_text(passed_over)}: {consequence}")
 
     def _is_idle(self) -> bool:
         """Whether no record came for the idle timeout. Joining the group, which may take seconds, does not count."""

@@ -411,9 +411,8 @@ class RecordFetcher:
 
     def _queue(self, address: Address, partition: AssignedPartition, data: PartitionData, *, is_first: bool) -> None:
         records = memoryview(cast("memoryview", data.records) if data.records is not None else b"")
-        reader = PartitionReader(
-            *partition.key, records, data.aborted_transactions or (), self._settings.decompressed_limit_bytes
-        )
+        limit_bytes = self._settings.decompressed_limit_bytes
+        reader = PartitionReader(*partition.key, records, data.aborted_transactions or (), limit_bytes)
         if records:  # until a batch of them has advanced the offset
             partition.stalled = partition.stalled + 1 if is_first else max(partition.stalled, 1)
         if partition.stalled > MOST_STALLED:

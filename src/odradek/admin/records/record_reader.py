@@ -54,9 +54,8 @@ def find_ranges(cluster: Cluster, topic: str, partitions: Sequence[int], start: 
         starts = {partition: max(earliest[partition], latest[partition] - start.last) for partition in partitions}
     else:
         starts = earliest if start.from_beginning else latest
-    return [
-        PartitionRange(each, min(max(starts[each], earliest[each]), latest[each]), latest[each]) for each in partitions
-    ]
+    bounds = ((each, earliest[each], latest[each]) for each in partitions)
+    return [PartitionRange(each, min(max(starts[each], first), last), last) for each, first, last in bounds]
 
 
 def check_offset(topic: str, offset: int, earliest: dict[int, int], latest: dict[int, int]) -> None:
@@ -92,9 +91,8 @@ class RecordReader:
         }
         self.reached: dict[Key, int] = {}  # the offset after the last record, of partitions that are finished
         self._fetcher = RecordFetcher(cluster, settings, on_unreadable, self._leave_out, on_trouble)
-        self._fetcher.assign(
-            (key, each.start_offset) for key, each in by_key.items() if not until_end or key in self.ends
-        )
+        wanted = self.ends if until_end else by_key
+        self._fetcher.assign((key, by_key[key].start_offset) for key in wanted)
         self._short_since: dict[Key, float] = {}  # when partitions were found to end before their ranges
         self._on_failure = on_failure
 
@@ -145,8 +143,7 @@ class RecordReader:
                 self.reached[key] = position
                 self._fetcher.remove([key])
                 if position > end:
-                    records = [
-                        each for each in records if (each.topic(), each.partition()) != key or each.offset() < end
-                    ]
+                    kept = ((each, (each.topic(), each.partition()) != key) for each in records)
+                    records = [each for each, is_other in kept if is_other or each.offset() < end]
                 del self.ends[key]
         return records

@@ -229,9 +229,7 @@ def record_line(record: DemoRecord) -> str:
 )
 @option("--seconds", "N", POSITIVE, "Stop N seconds after the first record.")
 @local_brokers.port_option
-@click.option(
-    "--data-dir", type=click.Path(file_okay=False), help="Data directory of the broker. Default: a temporary one."
-)
+@option("--data-dir", None, click.Path(file_okay=False), "Data directory of the broker. Default: a temporary one.")
 @option("--rate", "N", POSITIVE, "Records per second.", default=50)
 @local_brokers.brokers_option
 @option(

@@ -123,9 +123,8 @@ def check_partition(
     check.snapshot_offsets = [int(match[1]) for match in matches if match[2] == SNAPSHOT_SUFFIX]
     files = PartitionFiles(path)
     for name in segments if only is None else [only]:
-        segment = _check_with_indexes(
-            os.path.join(path, name), files, on_progress, is_last=name == segments[-1], is_live=is_live
-        )
+        is_last, segment_path = name == segments[-1], os.path.join(path, name)
+        segment = _check_with_indexes(segment_path, files, on_progress, is_last=is_last, is_live=is_live)
         if segment is not None:
             _check_segment_order(check, segment)
             findings.add_segment(check, segment)
@@ -194,9 +193,8 @@ def batch_problem(data: memoryview, position: int, header: BatchHeader, check: f
     if not has_valid_checksum(data, position, header):
         return "the checksum does not match"
     if header.base_offset < check.next_offset or header.last_offset_delta < 0:
-        return (
-            f"offsets {header.base_offset}–{header.last_offset} where offset {check.next_offset} or later was expected"
-        )
+        offsets = f"offsets {header.base_offset}–{header.last_offset}"
+        return f"{offsets} where offset {check.next_offset} or later was expected"
     if header.last_offset - check.base_offset > LARGEST_RELATIVE_OFFSET:
         return f"offset {header.last_offset} is too far from the segment's base offset"
     try:

@@ -172,9 +172,8 @@ def dump_directory(path: str, wanted: Dump) -> None:
     for segment in segments:
         with check.mapped(segment) as data:
             summaries[segment] = summarise(data)
-    records, size_bytes = (
-        sum(getattr(each, name) for each in summaries.values()) for name in ("records", "size_bytes")
-    )
+    records = sum(each.records for each in summaries.values())
+    size_bytes = sum(each.size_bytes for each in summaries.values())
     facts = [count_text(len(segments), "segment"), count_text(records, "record"), size_text(size_bytes)]
     say(f"{strong(path)}  {' · '.join(facts)}")
     print_segments(summaries)
@@ -249,9 +248,8 @@ def offset_index_rows(path: str, data: bytes) -> Iterator[Row]:
 
 def time_index_rows(path: str, data: bytes) -> Iterator[Row]:
     for timestamp_ms, offset in check.time_entries(path, data):
-        yield {
-            "kind": "time_index_entry", "timestamp": timestamp_ms, "time": iso_text(timestamp_ms), "offset": offset
-        }  # fmt: skip
+        times = {"timestamp": timestamp_ms, "time": iso_text(timestamp_ms)}
+        yield {"kind": "time_index_entry", **times, "offset": offset}
 
 
 def transaction_index_rows(_path: str, data: bytes) -> Iterator[Row]:

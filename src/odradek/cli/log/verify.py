@@ -81,10 +81,8 @@ def verify(paths: tuple[str, ...], as_json: bool) -> None:
         report_target(check, as_json=as_json)
     if problems := sum(check.problem_count for check in checks):
         damaged = " ".join(shown_path(check.target.path) for check in checks if check.problem_count)
-        found = count_text(problems, "problem")
-        raise Failure(
-            f"{found} found, shown above; `odradek log repair --dry-run {damaged}` shows what can be repaired"
-        )
+        advice = f"`odradek log repair --dry-run {damaged}` shows what can be repaired"
+        raise Failure(f"{count_text(problems, 'problem')} found, shown above; {advice}")
 
 
 def check_target(target: Target, *, is_live: bool) -> TargetCheck:
@@ -226,12 +224,9 @@ def find_target(path: str) -> Target:
     if _has_segments(path):
         return Target(path, os.path.dirname(path), [path])
     named = sorted(entry.path for entry in os.scandir(path) if entry.is_dir() and _PARTITION_NAME.fullmatch(entry.name))
-    if not os.path.exists(os.path.join(path, log_directory.META_PROPERTIES_FILE)) and not any(
-        map(_has_segments, named)
-    ):
-        raise Failure(
-            f"{path} has no segments (.log), no partitions and no {log_directory.META_PROPERTIES_FILE}; {WHAT_TO_NAME}"
-        )
+    meta = log_directory.META_PROPERTIES_FILE
+    if not os.path.exists(os.path.join(path, meta)) and not any(map(_has_segments, named)):
+        raise Failure(f"{path} has no segments (.log), no partitions and no {meta}; {WHAT_TO_NAME}")
     return Target(path, path, named, is_whole_directory=True)
 
 

@@ -74,7 +74,7 @@ def draw_progress(left: int, noun: str, copied_bytes: int, total_bytes: int) -> 
 @topics_argument
 @partition_option
 @option("--broker broker_id", "ID", int, "The broker that has the replicas.", required=True)
-@click.option("--directory", metavar="PATH", required=True, help="One of the log.dirs of the broker.")
+@option("--directory", "PATH", str, "One of the log.dirs of the broker.", required=True)
 @flag("--wait", "Return when all replicas have been moved; show how far they are.")
 @option("--timeout timeout_s", "SECONDS", click.FloatRange(min=0), "With --wait: the longest wait.")
 @dry_run_option

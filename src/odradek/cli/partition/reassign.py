@@ -145,9 +145,8 @@ def cancel_running(
         confirm(f"Cancel {count_text(len(running), 'reassignment')}?", is_confirmed, refusal="nothing was cancelled")
         moving.alter_reassignments(requests, {(each.topic, each.index): None for each in running})
     cancelled = f"cancelled {count_text(len(running), 'reassignment')}; `--verify` removes throttles"
-    output.print_result(
-        {"cancelled": [each.name for each in running]}, cancelled if running else NONE_RUNNING, as_json=as_json
-    )
+    names, text = [each.name for each in running], cancelled if running else NONE_RUNNING
+    output.print_result({"cancelled": names}, text, as_json=as_json)
 
 
 def settle_throttle(requests: BrokerRequests, moves: Sequence[Move], *, has_begun: bool) -> str:
@@ -213,7 +212,7 @@ def read_brokers(text: str) -> tuple[int, ...]:
 @option("--to to", "ID,ID,…", ArgumentType("brokers", read_brokers), "Brokers for the replicas. Default: all that run.")
 @repeatable("--drain", "ID", PARTITION, "Broker to move replicas away from.")
 @option("--replication-factor", "N", REPLICATION_FACTOR, "Replicas of each partition.")
-@click.option("--file", "path", type=click.Path(exists=True, dir_okay=False), help="Plan in the format of Kafka.")
+@option("--file path", None, click.Path(exists=True, dir_okay=False), "Plan in the format of Kafka.")
 @option("--throttle", "BYTES", NumberType(1, INT64_MAX), "Bytes per second that a broker may copy.")
 @partition_options.dry_run_option
 @flag("--wait waits", "Wait until the reassignment is done, then remove its throttle.")
@@ -239,9 +238,8 @@ def reassign(
     requests = BrokerRequests(cluster)
     state = read_state(requests)
     if not state.knows_reassignments:
-        raise Failure(
-            "no controller answers: `odradek cluster status` shows the brokers; wait for an election, and try again"
-        )
+        advice = "`odradek cluster status` shows the brokers; wait for an election, and try again"
+        raise Failure(f"no controller answers: {advice}")
     if mode is not None and (to or drain or replication_factor or throttle or dry_run or waits):
         raise click.UsageError(f"--{mode} takes topics, --partition or --file only")
     if mode is not None:
@@ -273,9 +271,8 @@ def moves_of_file(state: ClusterState, path: str) -> list[Move]:
     for (topic, index), replicas in moving.read_plan_file(path).items():
         partition = known.get((topic, index))
         if partition is None:
-            raise Failure(
-                f"{path}: there is no partition {topic}-{index}; `odradek topic describe` shows those that exist"
-            )
+            known_ones = "`odradek topic describe` shows those that exist"
+            raise Failure(f"{path}: there is no partition {topic}-{index}; {known_ones}")
         if partition.target != replicas:
             moves.append(Move(partition, replicas))
     return moves
@@ -320,6 +317,5 @@ def run_plan(
     if waits:
         wait_for(requests, moves, removes_throttle=throttle is not None, as_json=as_json)
     elif not as_json:
-        output.note(
-            "`odradek partition reassign --list` shows its progress, --verify whether it is done, --cancel stops it"
-        )
+        others = "shows its progress, --verify whether it is done, --cancel stops it"
+        output.note(f"`odradek partition reassign --list` {others}")

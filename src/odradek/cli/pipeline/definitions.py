@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import flag, format_option
+from odradek.cli.framework.options import flag, format_option, option
 from odradek.cli.framework.output import fields_of, note, print_json, print_result, say, strong
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.pipeline import options
@@ -24,7 +24,7 @@ from odradek.local.child_process import command_name
 from odradek.pipelines.definition.vocabulary import PIPELINE_NAME, TOPIC_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from odradek.pipelines.definition.loading import Definition
     from odradek.pipelines.definition.model import Pipeline
@@ -68,9 +68,7 @@ def init(name: str, as_json: bool) -> None:
     ("lines with errors", "odradek pipeline validate p.yml --format json | jq '.problems[].line'"),
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "--engine", type=click.Choice(options.ENGINES), help="Check for this engine. Default: that of the definition."
-)
+@option("--engine", None, click.Choice(options.ENGINES), "Check for this engine. Default: that of the definition.")
 @flag("--spark", "Start Spark, and let it analyse the definition over empty sources: SQL, types, Python steps.")
 @options.definition_options
 @format_option
@@ -165,7 +163,7 @@ def schema(as_json: bool) -> None:
     ("the order in which steps run", "odradek pipeline graph p.yml --format json | jq '.nodes[].name'"),
 )
 @click.argument("file", metavar="FILE", type=click.Path())
-@click.option("--mermaid", is_flag=True, help="Print a flowchart of Mermaid, which Markdown shows as a drawing.")
+@flag("--mermaid", "Print a flowchart of Mermaid, which Markdown shows as a drawing.")
 @options.name_option
 @options.definition_options
 @format_option
@@ -178,7 +176,9 @@ def graph(file: str, mermaid: bool, as_json: bool) -> None:
     found = options.choose(file, definitions, options.kept().get("name"))
     nodes = nodes_of(next(each for each in definitions if each.pipeline is found))
     if as_json:
-        print_json(graph_object(found, nodes))
+        shown = [fields_of(node, "id kind name detail inputs level") for node in nodes]
+        kinds = {"engine": str(found.engine), "delivery": str(found.delivery)}
+        print_json({"pipeline": found.name, **kinds, "nodes": shown})
     else:
         from odradek.pipelines.planning.lineage import draw_mermaid, draw_text
 
@@ -191,11 +191,6 @@ def nodes_of(definition: Definition) -> list[LineageNode]:
 
     assert definition.plan is not None
     return lineage_of(definition.plan)
-
-
-def graph_object(found: Pipeline, nodes: Sequence[LineageNode]) -> dict[str, Any]:
-    shown = [fields_of(node, "id kind name detail inputs level") for node in nodes]
-    return {"pipeline": found.name, "engine": str(found.engine), "delivery": str(found.delivery), "nodes": shown}
 
 
 @command(

@@ -60,21 +60,17 @@ def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None
         context.meta.setdefault(KEPT, {})[parameter.name] = value
 
 
-def kept_option(*names: str, **settings: Any) -> Callable[[F], F]:
+def kept_option(names: str, metavar: str | None, kind: Any, text: str, **settings: Any) -> Callable[[F], F]:
     """An option that is kept, and not passed to the command."""
-    return click.option(*names, expose_value=False, callback=keep, **settings)
+    return option(names, metavar, kind, text, expose_value=False, callback=keep, **settings)
 
 
-def text_option(*names: str, metavar: str, text: str) -> Callable[[F], F]:
-    return kept_option(*names, metavar=metavar, type=TEXT, help=text)
+def text_option(names: str, metavar: str, text: str) -> Callable[[F], F]:
+    return kept_option(names, metavar, TEXT, text)
 
 
-name_option = text_option(
-    "--pipeline", "name", metavar="NAME", text="Name of the pipeline, if a Python file defines several."
-)
-checkpoints_option = kept_option(
-    "--checkpoints", metavar="DIR", type=click.Path(), help="Directory of the checkpoints."
-)
+name_option = text_option("--pipeline name", "NAME", "Name of the pipeline, if a Python file defines several.")
+checkpoints_option = kept_option("--checkpoints", "DIR", click.Path(), "Directory of the checkpoints.")
 engine_option = click.option("--engine", type=click.Choice(ENGINES), help="Engine. Default: that of the definition.")
 from_option = option(
     "--from from_positions", "POSITION", TEXT,
@@ -94,13 +90,9 @@ def definition_options(function: F) -> F:
 
     return wrapped(
         function, with_hidden_secrets,
-        text_option(
-            "--profile", metavar="NAME",
-            text="Profile of the definition. Default: $ODRADEK_PIPELINE_PROFILE, or none.",
-        ),
+        text_option("--profile", "NAME", "Profile of the definition. Default: $ODRADEK_PIPELINE_PROFILE, or none."),
         kept_option(
-            "--set", "parameters", metavar="NAME=VALUE", type=PAIR, multiple=True,
-            help="Value of a parameter of the definition. Repeatable.",
+            "--set parameters", "NAME=VALUE", PAIR, "Value of a parameter of the definition. Repeatable.", multiple=True
         ),
     )  # fmt: skip
 
@@ -112,10 +104,8 @@ def connection_options(function: F) -> F:
         kept().update(secure=secure, command_config=command_config)
         return function(*arguments, **rest)
 
-    profile = text_option(
-        "--cluster-profile", metavar="NAME",
-        text="Address and credentials of the brokers that `odradek profile add` has stored.",
-    )  # fmt: skip
+    text = "Address and credentials of the brokers that `odradek profile add` has stored."
+    profile = text_option("--cluster-profile", "NAME", text)
     return wrapped(function, keeping, profile, secure_option, command_config_option)
 
 
@@ -125,13 +115,12 @@ def pipeline_options(function: F) -> F:
         definition_options(connection_options(function)),
         name_option,
         text_option(
-            "--bootstrap-server", "-b", "bootstrap_servers", metavar="HOST:PORT",
-            text="Brokers. Default: those of the definition.",
+            "--bootstrap-server -b bootstrap_servers", "HOST:PORT", "Brokers. Default: those of the definition."
         ),
-        text_option("--master", metavar="URL", text="Spark's master, such as local[2] or spark://host:7077."),
+        text_option("--master", "URL", "Spark's master, such as local[2] or spark://host:7077."),
         checkpoints_option,
-        text_option("--warehouse", metavar="URL", text="Database of tables and views, as a SQLAlchemy URL."),
-    )  # fmt: skip
+        text_option("--warehouse", "URL", "Database of tables and views, as a SQLAlchemy URL."),
+    )
 
 
 def metrics_options(function: F) -> F:
@@ -139,16 +128,14 @@ def metrics_options(function: F) -> F:
     return with_options(
         function,
         kept_option(
-            "--metrics-port", type=click.IntRange(min=0, max=65535), metavar="PORT",
-            help="Serve metrics for Prometheus at http://HOST:PORT/metrics; 0 for a free port.",
+            "--metrics-port", "PORT", click.IntRange(min=0, max=65535),
+            "Serve metrics for Prometheus at http://HOST:PORT/metrics; 0 for a free port.",
         ),
+        kept_option("--metrics-host", "HOST", TEXT, "Host of --metrics-port.", default=LOOPBACK),
         kept_option(
-            "--metrics-host", metavar="HOST", type=TEXT, default=LOOPBACK, show_default=True,
-            help="Host of --metrics-port.",
-        ),
-        kept_option(
-            "--no-status-topic", is_flag=True, envvar="ODRADEK_NO_STATUS_TOPIC", show_envvar=True,
-            help="Do not publish the status to the topic __odradek_pipelines, which consoles read.",
+            "--no-status-topic", None, None,
+            "Do not publish the status to the topic __odradek_pipelines, which consoles read.",
+            is_flag=True, envvar="ODRADEK_NO_STATUS_TOPIC", show_envvar=True,
         ),
     )  # fmt: skip
 

@@ -64,9 +64,8 @@ def start(
             raise Failure(f"{each.name} is a batch, which ends by itself; run it with `odradek pipeline run {file}`")
         running = small_files.read_status(each.name)
         if running is not None and running.state not in ENDED:
-            raise Failure(
-                f"{each.name} {running.state} already (pid {running.pid}); `odradek pipeline stop {each.name}`"
-            )
+            advice = f"`odradek pipeline stop {each.name}`"
+            raise Failure(f"{each.name} {running.state} already (pid {running.pid}); {advice}")
     if from_positions:
         from odradek.cli.pipeline.reset import check_reset, forget_and_begin
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -187,9 +187,8 @@ def read_page(
     page: an offset may have no record, after a compaction or a transaction.
     """
     ranges, notice, uncommitted = find_reading_ranges(cluster, reading)
-    page = RecordPage(
-        reading.limit, PAGE_BYTES, is_newest_first=reading.is_backward, is_by_offset=reading.partition is not None
-    )
+    order = {"is_newest_first": reading.is_backward, "is_by_offset": reading.partition is not None}
+    page = RecordPage(reading.limit, PAGE_BYTES, **order)
     length = max(1, min(reading.limit, MOST_READ_FOR_PAGE // len(ranges)))
     deadline = time.monotonic() + READ_TIMEOUT_S
     passed_over = Unreadable() if unreadable is None else unreadable
@@ -211,14 +210,10 @@ def read_page(
     if page.is_cut and not problem:
         problem = f"the page is cut after {PAGE_BYTES // 2**20} MB of records"
     is_over = not page.has_left_out and not any(_has_offsets(each) for each in rests.values())
-    return PageRead(
-        page.records,
-        joined(notice, passed_over.notice if unreadable is None else "", problem),
-        uncommitted,
-        {each.partition: _begin_of(each, reading) for each in ranges},
-        {each.partition: page.end_in(each.partition, _begin_of(each, reading)) for each in rests.values()},
-        is_over,
-    )
+    notice = joined(notice, passed_over.notice if unreadable is None else "", problem)
+    began = {each.partition: _begin_of(each, reading) for each in ranges}
+    ended = {each.partition: page.end_in(each.partition, _begin_of(each, reading)) for each in rests.values()}
+    return PageRead(page.records, notice, uncommitted, began, ended, is_over)
 
 
 def _begin_of(whole: PartitionRange, reading: Reading) -> int:
@@ -256,9 +251,8 @@ def read_record(cluster: Cluster, topic: str, partition: int, offset: int) -> Re
         return record
     if unreadable.notice:
         raise Failure(unreadable.notice)
-    raise NoSuchRecord(
-        f"{topic}-{partition} has no record at offset {offset}: it is past the end, deleted or compacted away"
-    )
+    reason = "it is past the end, deleted or compacted away"
+    raise NoSuchRecord(f"{topic}-{partition} has no record at offset {offset}: {reason}")
 
 
 def read_selected(
@@ -368,20 +362,13 @@ def write_records(cluster: Cluster, topic: str, records: Sequence[NewRecord]) ->
         else:
             written.append(Written(message.partition() or 0, message.offset() or 0))
 
-    producer = cluster.producer(
-        {
-            "linger.ms": 0,
-            "message.timeout.ms": round(WRITE_TIMEOUT_S * 1000),
-            "message.max.bytes": 10_000_000,
-            "partitioner": "murmur2_random",  # the partition that Kafka's own clients choose for a key
-            "client.id": "odradek-console",
-        }
-    )
+    settings = {"linger.ms": 0, "message.timeout.ms": round(WRITE_TIMEOUT_S * 1000), "message.max.bytes": 10_000_000}
+    # The partitioner of Kafka's own clients.
+    producer = cluster.producer({**settings, "partitioner": "murmur2_random", "client.id": "odradek-console"})
     try:
         for each in records:
-            producer.produce(
-                topic, each.value, each.key, each.partition, on_delivery=report, headers=list(each.headers) or None
-            )
+            headers: Any = list(each.headers) or None
+            producer.produce(topic, each.value, each.key, each.partition, on_delivery=report, headers=headers)
     except (KafkaException, BufferError) as error:
         raise Failure(f"topic {topic}: the record was refused: {error}") from None
     deadline = time.monotonic() + WRITE_TIMEOUT_S

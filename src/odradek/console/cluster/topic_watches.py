@@ -31,18 +31,15 @@ if TYPE_CHECKING:
 
 FIRST_READ_S = 3.0  # a page waits so long for a topic
 LARGEST_BATCH_BYTES = 8 * 1024 * 1024  # when it is decompressed
-PIPELINE_SETTINGS = FetchSettings(
-    LARGEST_BATCH_BYTES, max_wait_ms=200, client_id="odradek-console", offset_reset="earliest"
-)
+SETTINGS = FetchSettings(LARGEST_BATCH_BYTES, client_id="odradek-console")
+PIPELINE_SETTINGS = SETTINGS._replace(max_wait_ms=200, offset_reset="earliest")
 PIPELINE_POLL_S = 0.5
 LAST_RECORDS = 10_000  # of a topic are read at first
 DISCOVER_S = 1.0
 EXAMPLE_POLL_S = 0.25
 MOST_RECORDS_PER_S = 10_000  # of a topic with more, those that are too old for the page are passed over
 TOO_OLD_S = 75.0
-EXAMPLE_SETTINGS = FetchSettings(
-    LARGEST_BATCH_BYTES, max_wait_ms=100, client_id="odradek-console", offset_reset="latest"
-)
+EXAMPLE_SETTINGS = SETTINGS._replace(max_wait_ms=100, offset_reset="latest")
 
 M = TypeVar("M")
 

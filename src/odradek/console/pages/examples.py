@@ -82,10 +82,9 @@ def _watch(request: PageRequest) -> ExampleWatch:
 
 
 def _pipeline_trouble(console: Console, watch: ExampleWatch, now_s: float) -> examples.Trouble:
+    output, is_masked = watch.view.output, console.settings.is_masked
     with console.pipelines.reading() as pipelines:
-        return examples.pipeline_trouble(
-            pipelines.all(), watch.view.output, now_s, is_masked=console.settings.is_masked
-        )
+        return examples.pipeline_trouble(pipelines.all(), output, now_s, is_masked=is_masked)
 
 
 @ROUTES.page("/events/examples/{name}")
@@ -108,9 +107,8 @@ async def _turns(request: PageRequest, console: Console, watch: ExampleWatch) ->
             turn = examples.page_view(model, topics, now_s, is_evaluated=not trouble.text)
             chosen = chosen or examples.first_choice(model, turn["entities"])
             points, noun = model.points_since(chosen, last_second), model.noun
-        turn["episodes"] = request.fragment(
-            "example_episodes.html", name=watch.example, noun=noun, episodes=turn["episodes"]
-        )
+        listed = {"name": watch.example, "noun": noun, "episodes": turn["episodes"]}
+        turn["episodes"] = request.fragment("example_episodes.html", **listed)
         if points:
             last_second = points[-1].second
         changed = {name: value for name, value in turn.items() if shown.get(name) != value}

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
@@ -66,9 +67,7 @@ def list_letters(cluster: Cluster, selection: dead_letters.Selection) -> ListedL
 
 
 def _newest(letters: list[ListedLetter]) -> list[ListedLetter]:
-    return sorted(letters, key=lambda each: (each.found.timestamp_ms, each.found.position), reverse=True)[
-        :SHOWN_LETTERS
-    ]
+    return nlargest(SHOWN_LETTERS, letters, key=lambda each: (each.found.timestamp_ms, each.found.position))
 
 
 ROUTES = Routes("pipelines")

@@ -38,9 +38,8 @@ def parse_path(text: str) -> JsonPath:
     while position < len(text):
         match = _STEP.match(text, position)
         if match is None or len(steps) >= STEPS_LIMIT:
-            raise PathError(
-                f"{text!r} is not a JSON path from {text[position:]!r} on; write $.name, $.list[0] or $..name"
-            )
+            wrong = f"{text!r} is not a JSON path from {text[position:]!r} on"
+            raise PathError(f"{wrong}; write $.name, $.list[0] or $..name")
         position = match.end()
         steps.append(_step(match))
     return tuple(steps)

@@ -54,9 +54,8 @@ def parse_rule(text: str) -> MaskRule:
         return MaskRule(text, header=text.removeprefix(HEADER_PREFIX))
     if text.startswith("$"):
         return MaskRule(text, path=json_path.parse_path(text))
-    raise json_path.PathError(
-        f"{text!r} is not a masking rule; write key, header:NAME or a JSON path such as $.card.number"
-    )
+    expected = "write key, header:NAME or a JSON path such as $.card.number"
+    raise json_path.PathError(f"{text!r} is not a masking rule; {expected}")
 
 
 def mask(record: Record, rules: Iterable[MaskRule]) -> Record:
@@ -69,10 +68,8 @@ def mask(record: Record, rules: Iterable[MaskRule]) -> Record:
         record = record._replace(headers=tuple((name, _mask_reason(name, value)) for name, value in record.headers))
     hidden = {rule.header.casefold() for rule in rules if rule.header is not None}
     if hidden:
-        headers = tuple(
-            (name, HIDDEN.encode() if name.casefold() in hidden else value) for name, value in record.headers
-        )
-        record = record._replace(headers=headers)
+        shown = ((name, HIDDEN.encode() if name.casefold() in hidden else value) for name, value in record.headers)
+        record = record._replace(headers=tuple(shown))
     if paths and record.value is not None:
         record = record._replace(value=_mask_value(record.value, paths))
     return record

@@ -95,10 +95,8 @@ class RecordPage:
         self._left_out: dict[int, int] = {}  # the offset of the first record that is not on the page, by partition
 
     def add(self, records: Iterable[Record]) -> None:
-        self.records += [record for record in records if not self._is_behind_gap(record)]
-        self.records = in_page_order(
-            self.records, is_newest_first=self._is_newest_first, is_by_offset=self._is_by_offset
-        )
+        found = [*self.records, *(record for record in records if not self._is_behind_gap(record))]
+        self.records = in_page_order(found, is_newest_first=self._is_newest_first, is_by_offset=self._is_by_offset)
         size_bytes = kept = 0
         for record in self.records[: self._limit]:
             size_bytes += record.size_bytes

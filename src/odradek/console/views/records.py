@@ -172,9 +172,8 @@ def consume_command(
     if wanted.is_active:
         return _filtered(words, wanted)
     if reading.partition is None and reading.start == "newest":
-        return CopiedCommand(
-            shlex.join(words), f"It prints the newest {count_text(reading.limit, 'record')} of each partition."
-        )
+        newest = count_text(reading.limit, "record")
+        return CopiedCommand(shlex.join(words), f"It prints the newest {newest} of each partition.")
     words += ["--max-records", str(limit)]
     note = f"It prints the first {count_text(limit, 'record')} that arrive, of any partition."
     return CopiedCommand(shlex.join(words), note if reading.partition is None else "")

@@ -153,9 +153,8 @@ class Safety:
         try:
             await self._app(scope, receive, guarded)
         except AbortedResponse as reason:
-            LOG.warning(
-                "a response to %r was cut off: %s", scope["path"], str(reason).encode("unicode_escape").decode()
-            )
+            text = str(reason).encode("unicode_escape").decode()
+            LOG.warning("a response to %r was cut off: %s", scope["path"], text)
         except Exception:
             LOG.exception("a request to %r failed", scope["path"])
             if not is_started:
