@@ -55,7 +55,7 @@ class Partitions:
 
 def search(monkeypatch: pytest.MonkeyPatch, partitions: Partitions, start: str = "newest") -> Taken:
     monkeypatch.setattr(
-        feeds, "find_reading_ranges", lambda *_arguments: ReadingRanges([PartitionRange(0, 0, RECORDS)])
+        feeds.source, "find_reading_ranges", lambda *_arguments: ReadingRanges([PartitionRange(0, 0, RECORDS)])
     )
     monkeypatch.setattr(feeds.source, "scan", partitions.scan)
     feed = Feed(feeds.MOST_MATCHES)

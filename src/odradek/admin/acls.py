@@ -129,7 +129,7 @@ def unsupported_operation(access: Access, selection: Selection) -> str | None:
 
 
 def filters(selection: Selection, pattern_type: PatternType) -> list[AclFilter]:
-    """For each resource; for everything without one."""
+    """A filter for each resource; without resources, one that matches everything."""
     if not selection.resources:
         return [AclFilter(ResourceType.ANY, None, pattern_type)]
     return [AclFilter(kind, name, pattern_type) for kind, name in selection.resources]

@@ -83,7 +83,7 @@ class DescribedCluster(NamedTuple):
 
 
 def live(brokers: Mapping[int, KnownBroker]) -> list[KnownBroker]:
-    """Those that the cluster has not fenced."""
+    """The brokers that the cluster has not fenced."""
     return [each for each in brokers.values() if not each.is_fenced]
 
 

@@ -138,7 +138,7 @@ class Cluster:
 
     @property
     def requests(self) -> BrokerRequests:
-        """Of all threads; Failure if no broker can be reached."""
+        """The requests that all threads share. Failure if no broker can be reached."""
         self.check_reachable()
         if self._requests is None:
             self._requests = BrokerRequests(self)
@@ -201,7 +201,7 @@ class Cluster:
         return True
 
     def find_topics(self, names: Iterable[str]) -> list[TopicDescription]:
-        """Those of the topics that exist and that the user may see."""
+        """The topics among these that exist and that the user may see."""
         found: list[TopicDescription] = []
         for result in self._describe_topics(names):
             if isinstance(result, TopicDescription):

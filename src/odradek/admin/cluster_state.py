@@ -124,7 +124,7 @@ class ClusterState:
 
 @dataclass(slots=True)
 class BrokerCounts:
-    """By broker."""
+    """Numbers of partitions by broker id."""
 
     leads: Counter[int] = field(default_factory=Counter)
     replicas: Counter[int] = field(default_factory=Counter)
@@ -146,7 +146,7 @@ def led_partitions(
 
 
 class MinInSync:
-    """`min.insync.replicas` of topics, asked once for each."""
+    """Reads `min.insync.replicas` of each topic once."""
 
     def __init__(self, requests: BrokerRequests) -> None:
         self._requests = requests
@@ -217,7 +217,7 @@ def read_reassignments(
 
 
 class ControllerLookup:
-    """Asks once whether the brokers are those of a KRaft cluster."""
+    """Finds the controller. Whether the brokers belong to a KRaft cluster is asked once."""
 
     def __init__(self, requests: BrokerRequests) -> None:
         self._requests = requests

@@ -134,7 +134,7 @@ def read_group(cluster: Cluster, name: str) -> GroupState:
 
 
 def describe_groups(requests: BrokerRequests, names: Iterable[str]) -> dict[str, GroupState | Failure]:
-    """By name."""
+    """The state of each group by its name, or the failure that hides it."""
     described = requests.ask_coordinators(names, lambda coordinator, some: _describe(requests, coordinator, some))
     return {
         name: errors.broker_failure(found, None, f"group {name}", "Describe")
@@ -209,7 +209,7 @@ def _classic_member(member: ClassicGroupMember) -> GroupMember:
 
 
 def delete_group(requests: BrokerRequests, name: str) -> None:
-    """With its committed offsets. Failure while it has members."""
+    """Deletes a group with its committed offsets. Failure while it has members."""
 
     def ask(coordinator: KnownBroker, names: list[str]) -> dict[str, int]:
         answer = requests.ask(coordinator, DeleteGroupsRequest(groups_names=names), DeleteGroupsResponse, 1)
@@ -219,7 +219,7 @@ def delete_group(requests: BrokerRequests, name: str) -> None:
 
 
 def read_committed_offsets(requests: BrokerRequests, group: str) -> dict[Key, int]:
-    """Those of one group. Failure if its coordinator refuses, or does not answer."""
+    """The committed offsets of one group. Failure if its coordinator refuses, or does not answer."""
     found = requests.ask_coordinators([group], lambda coordinator, names: fetch_committed(requests, coordinator, names))
     offsets = found[group]
     if isinstance(offsets, int):
@@ -230,7 +230,8 @@ def read_committed_offsets(requests: BrokerRequests, group: str) -> dict[Key, in
 def read_committed_offsets_of(
     requests: BrokerRequests, groups: Iterable[str], partitions: Iterable[Key] | None = None
 ) -> dict[str, dict[Key, int]]:
-    """By group, of these partitions, or of all. Groups whose coordinator refuses, or does not answer, are left out."""
+    """The committed offsets of groups, in these partitions or in all. A group whose coordinator refuses, or does not
+    answer, is left out."""
     topics = None
     if partitions is not None:
         indexes = by_topic(partitions).items()

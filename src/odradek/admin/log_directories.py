@@ -72,7 +72,7 @@ class BrokerCopies(NamedTuple):
 def read_directories(
     requests: BrokerRequests, broker: KnownBroker, partitions: Iterable[tuple[str, int]] | None = None
 ) -> list[LogDirectory]:
-    """With the copies of these partitions, or of all."""
+    """The log directories of a broker, with the copies of these partitions or of all."""
     topics = None
     if partitions is not None:
         by_name = by_topic(partitions).items()

@@ -109,7 +109,7 @@ def read_offsets(requests: BrokerRequests, state: ClusterState, time_ms: int) ->
 def read_offsets_of(
     requests: BrokerRequests, brokers: Mapping[int, KnownBroker], partitions: Iterable[PartitionState], time_ms: int
 ) -> dict[Key, int]:
-    """The same, of some partitions."""
+    """The same for some partitions."""
     found: dict[Key, int] = {}
     for broker, led in led_partitions(brokers, partitions):
         for some in in_parts(((each.topic, each.index) for each in led), 5_000):

@@ -366,7 +366,7 @@ def _alter_topics(requests: BrokerRequests, changes: Mapping[str, Values]) -> No
 
 
 def _alter_brokers(requests: BrokerRequests, brokers: Iterable[int], values: Values) -> None:
-    """Each broker alone accepts its settings. Those that do not run copy nothing, and are left out."""
+    """Only a broker itself accepts its settings. Brokers that do not run copy nothing, and are left out."""
     known = requests.describe().brokers
     for broker_id in sorted(brokers):
         broker = known.get(broker_id)

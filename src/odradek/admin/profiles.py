@@ -1,5 +1,5 @@
-"""Which cluster is meant: stored profiles, files of properties, and the options of a command. Of profile, `--secure`,
-`--command-config`, `-b` and `-X`, the later wins.
+"""Which cluster is meant: stored profiles, files of properties, and the options of a command. `-X` overrides `-b`, that
+overrides `--command-config`, then `--secure`, then the profile.
 
 A profile has the address of a cluster and the client properties for it, with librdkafka's names. It is a JSON file in
 the user's configuration directory, which only the user may read.

@@ -102,7 +102,7 @@ def read_bounds(cluster: Cluster, keys: Iterable[Key]) -> dict[Key, Bounds]:
 
 
 def plan_moves(cluster: Cluster, before: Mapping[Key, int], keys: Iterable[Key], goal: Goal) -> list[Move]:
-    """Limits each goal to the offsets that the partition has."""
+    """The new offset of each partition, limited to the offsets that the partition has."""
     bounds = read_bounds(cluster, keys)
     if goal.way == "time":
         earliest, latest = ({key: each[end] for key, each in bounds.items()} for end in (0, 1))

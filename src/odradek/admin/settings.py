@@ -142,7 +142,7 @@ def _ask(
     cluster: Cluster, kind: Kind, name: str, request: Request, response_type: type[R], version: Versions,
     timeout_s: float,
 ) -> R:  # fmt: skip
-    """A broker alone knows its own settings."""
+    """Only a broker itself knows its settings; any broker knows all others."""
     cluster.check_reachable()
     requests = BrokerRequests(cluster, timeout_s)
     if kind is not Kind.BROKER or not name:

@@ -250,7 +250,7 @@ def _receive(connection: socket.socket, most_bytes: int) -> bytes:
 def _missing_bytes(
     connection: socket.socket, received: bytearray, response_type: type[R], version: int, largest_bytes: int
 ) -> int:
-    """Of the length, then of the whole response. Failure for the length of no response."""
+    """How many bytes of the length field, then of the response, are missing. Failure for an impossible length."""
     if len(received) < SIZE_BYTES:
         return SIZE_BYTES - len(received)
     size_bytes = int.from_bytes(received[:SIZE_BYTES], "big")

@@ -103,7 +103,7 @@ class ClusterFacts(Facts):
 
     @property
     def brokers(self) -> Mapping[int, KnownBroker] | None:
-        """Every user may know them."""
+        """Every user may list the brokers."""
         return None if self.state is None else self.state.brokers
 
 

@@ -89,7 +89,8 @@ class PollingShare:
 
 
 class RoundCalls(KeptConnections):
-    """Those of one thread. A broker that is silent in a round is not asked again, unless the controller may be."""
+    """The connections of one thread. A broker that does not answer is not asked again in the same round, unless it may
+    have waited for the controller."""
 
     def __init__(self) -> None:
         super().__init__()
