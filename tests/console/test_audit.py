@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.console import context
-from odradek.console.pages import records as records_page
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def test_a_change_that_fails_partly_is_logged(
     def fail(*_arguments: Any) -> Any:
         raise Failure("2 of 3 records were written")
 
-    monkeypatch.setattr(records_page.source, "replay", fail)
+    monkeypatch.setattr("odradek.console.cluster.records.replay", fail)
     visitor.post(f"/topics/{topic}/replay", [("record", "0:0"), ("target", topic)])
     assert any("failed: 2 of 3 records were written" in line for line in audit.messages)
 

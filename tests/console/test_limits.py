@@ -80,7 +80,7 @@ def test_an_export_that_fails_is_cut_off(
         yield [new_record(0, b"first")]
         raise Failure("the disk of the broker failed")
 
-    monkeypatch.setattr(feeds.source, "scan", broken)
+    monkeypatch.setattr("odradek.console.cluster.records.scan", broken)
     with pytest.raises(http.client.IncompleteRead) as cut:
         visitor.get(f"/topics/{topic}/export?start=oldest")
     lines = [json.loads(line) for line in cut.value.partial.splitlines()]

@@ -55,9 +55,10 @@ class Partitions:
 
 def search(monkeypatch: pytest.MonkeyPatch, partitions: Partitions, start: str = "newest") -> Taken:
     monkeypatch.setattr(
-        feeds.source, "find_reading_ranges", lambda *_arguments: ReadingRanges([PartitionRange(0, 0, RECORDS)])
+        "odradek.console.cluster.records.find_reading_ranges",
+        lambda *_arguments: ReadingRanges([PartitionRange(0, 0, RECORDS)]),
     )
-    monkeypatch.setattr(feeds.source, "scan", partitions.scan)
+    monkeypatch.setattr("odradek.console.cluster.records.scan", partitions.scan)
     feed = Feed(feeds.MOST_MATCHES)
     cluster: Any = None
     wanted = parse_filter("value", "contains", "yes", "")
@@ -148,8 +149,8 @@ class EmptyWindows:
 def search_empty_windows(monkeypatch: pytest.MonkeyPatch, feed: Feed, windows: EmptyWindows) -> Taken:
     monkeypatch.setattr(feeds, "MOST_SCANNED", 10)
     ranges = ReadingRanges([PartitionRange(0, 0, RECORDS)])
-    monkeypatch.setattr(feeds.source, "find_reading_ranges", lambda *_arguments: ranges)
-    monkeypatch.setattr(feeds.source, "scan", windows.scan)
+    monkeypatch.setattr("odradek.console.cluster.records.find_reading_ranges", lambda *_arguments: ranges)
+    monkeypatch.setattr("odradek.console.cluster.records.scan", windows.scan)
     cluster: Any = None
     feeds.search(cluster, feed, Reading("t"), DecodeAndMask(), parse_filter("value", "equals", "yes", ""))
     return feed.take()
@@ -201,14 +202,16 @@ class ManyPartitions:
 
 def matches_of_searches(monkeypatch: pytest.MonkeyPatch, start: str) -> list[tuple[int, int]]:
     """Each search goes on where the last one has stopped."""
-    monkeypatch.setattr(feeds.source, "scan", ManyPartitions().scan)
+    monkeypatch.setattr("odradek.console.cluster.records.scan", ManyPartitions().scan)
     cluster: Any = None
     wanted = parse_filter("value", "equals", "yny", "")
     found: list[tuple[int, int]] = []
     ranges = {partition: PartitionRange(partition, 0, 120) for partition in range(3)}
     for _ in range(200):
         given = ReadingRanges(list(ranges.values()))
-        monkeypatch.setattr(feeds.source, "find_reading_ranges", lambda *_arguments, given=given: given)
+        monkeypatch.setattr(
+            "odradek.console.cluster.records.find_reading_ranges", lambda *_arguments, given=given: given
+        )
         feed = Feed(feeds.MOST_MATCHES)
         feeds.search(cluster, feed, Reading("t", start=start), DecodeAndMask(), wanted)
         taken = feed.take()

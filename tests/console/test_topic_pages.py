@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.console.pages import records as records_page
 from odradek.console.records.record import Record, parse_filter
 from odradek.console.views.pipelines import readers_of
 from odradek.conventions.failures import Failure
@@ -39,7 +38,7 @@ def test_a_page_that_could_not_be_read_does_not_call_the_topic_empty(
     def fail(*_arguments: Any) -> None:
         raise Failure("without a leader, and not read: partition 0")
 
-    monkeypatch.setattr(records_page.source, "read_page", fail)
+    monkeypatch.setattr("odradek.console.cluster.records.read_page", fail)
     page = visitor.get(f"/topics/{topic}")
     assert page.status == 422
     assert "without a leader" in page.text
