@@ -15,7 +15,7 @@ from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.computing.frames import quoted, without_internal
 from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.functions import register_functions
-from odradek.pipelines.spark.query_tables import NoSuchTable, StoredTable, TopicTable
+from odradek.pipelines.spark.query_tables import NO_OBJECTS, NoSuchTable, StoredTable, TopicTable
 from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.small_reads import Answer, distinct_names
 from odradek.pipelines.spark.writing.databases import reading
@@ -81,7 +81,7 @@ def inferred_ddl(raw: DataFrame, topic: str) -> str:
     array = raw.limit(INFERRED_FROM).select(objects.alias("text")).agg(merged).collect()[0][0]
     found = raw.sparkSession.range(1).select(F.schema_of_json(F.lit(array))).collect()[0][0]
     if not str(found).startswith("ARRAY<STRUCT<"):
-        raise NoSuchTable(f"topic '{topic}' has no records that are JSON objects; omit --infer to see its values")
+        raise NoSuchTable(NO_OBJECTS.format(topic))
     return str(found).removeprefix("ARRAY<STRUCT<").removesuffix(">>")
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.planning.plan import Plan
 
 OWN_TABLES = {BATCH_TABLE, RUN_TABLE}
+NO_OBJECTS = "topic '{}' has no records that are JSON objects; omit --infer to see its values"
 
 
 class NoSuchTable(PipelineError):

@@ -1,7 +1,6 @@
 """Answers queries without Spark: a database those of its own tables, in its own SQL, DuckDB those of small topics.
 
-A query of a database runs as it is, read only. One of topics is in Spark's SQL: DuckDB runs it where it gives the same
-rows, columns and types as Spark.
+A query of a database runs as it is, read only. One of topics is in Spark's SQL, which sqlglot translates for DuckDB.
 """
 
 from __future__ import annotations
@@ -10,29 +9,25 @@ import math
 import re
 from base64 import b64encode
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.definition.json_values import Uncertain
 from odradek.pipelines.definition.model import TopicOrigin
-from odradek.pipelines.definition.nearest import suggestion
-from odradek.pipelines.spark.query_tables import StoredTable, TopicTable
+from odradek.pipelines.spark.query_tables import NO_OBJECTS, NoSuchTable, StoredTable, TopicTable
 from odradek.pipelines.spark.reading.record_files import folder_of
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.databases import parsed_url, reading
-from odradek.pipelines.sql.in_duckdb import MACROS, NotInDuckdb, duckdb_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    import pyarrow as pa
-
+    from odradek.pipelines.definition.model import Source
     from odradek.pipelines.spark.query_tables import Catalog, QueryTable
 
 DIALECTS = {"sqlite": "sqlite", "postgresql": "postgres"}  # sqlglot's
 READ_ONLY = {"sqlite": "PRAGMA query_only = ON", "postgresql": "SET TRANSACTION READ ONLY"}
-MISSING_COLUMN = re.compile(r'(?:Referenced c|C)olumn "([^"]+)" (?:not found|referenced that exists in the SELECT)')
+MISSING_COLUMN = re.compile(r"olumn .* not found")
 CLOSED = (  # a query reads neither files nor the network, and sums in the order of the records
     "SET autoinstall_known_extensions = false",
     "SET autoload_known_extensions = false",
@@ -68,10 +63,7 @@ def answer_without_spark(catalog: Catalog, text: str) -> Answer:
         tables = catalog.tables(text)
         if any(isinstance(each, StoredTable) for each in tables.values()):
             raise
-    try:
-        return answer_by_duckdb(text, catalog, tables)
-    except (Uncertain, NotInDuckdb) as why:
-        raise NeedsSpark(str(why)) from None
+    return answer_by_duckdb(text, catalog, tables)
 
 
 def database_of(catalog: Catalog, text: str) -> str:
@@ -120,52 +112,67 @@ def answer_by_duckdb(text: str, catalog: Catalog, tables: Mapping[str, QueryTabl
         import duckdb  # noqa: PLC0415 - belongs to the extra `sql`
     except ModuleNotFoundError:
         raise NeedsSpark("DuckDB, which answers small queries, is not installed: pip install 'odradek[sql]'") from None
-    duckdb_text(text, frozenset())  # refuses most of what is Spark's before a record is read
-    rows = {name: arrow_rows(catalog, table) for name, table in tables.items()}
-    query = duckdb_text(text, frozenset("DATE" for each in rows.values() if "date32" in str(each.schema)))
+    from odradek.pipelines.spark.reading.small_topics import MACROS, NotSmall  # noqa: PLC0415 - imports pyarrow
+
+    query = in_duckdb(text)
     with duckdb.connect() as connection:
         for statement in (*CLOSED, *MACROS):
             connection.execute(statement)
-        for name, each in rows.items():
-            connection.register(name, each)
         try:
+            for number, (name, table) in enumerate(tables.items()):
+                add_table(connection, catalog, name, table, f"__records_{number}")
             found = connection.execute(query)
-            names, values = [each[0] for each in found.description], found.fetchall()
+            names, rows = [each[0] for each in found.description], found.fetchall()
+        except NotSmall as why:
+            raise NeedsSpark(str(why)) from None
         except duckdb.Error as error:
-            missing = MISSING_COLUMN.search(str(error))
-            if missing is not None:
-                known = [name for each in rows.values() for name in each.column_names]
-                hint = suggestion(missing[1], known, what="there are")
-                raise PipelineError(f"there is no column '{missing[1]}'; {hint}") from None
-            raise NeedsSpark(f"DuckDB says: {str(error).splitlines()[0]}") from None
-    return Answer.of(names, [[spark_value(value) for value in row] for row in values])
+            reason = " ".join(str(error).partition("\nLINE ")[0].split())
+            if MISSING_COLUMN.search(reason):
+                raise PipelineError(reason) from None
+            raise NeedsSpark(f"DuckDB says: {reason}") from None
+    return Answer.of(names, [[json_value(value) for value in row] for row in rows])
 
 
-def arrow_rows(catalog: Catalog, table: QueryTable) -> pa.Table:
-    """The rows of a topic, or of a source that is one."""
-    from odradek.pipelines.spark.reading.small_topics import read_records  # noqa: PLC0415 - imports pyarrow
+def in_duckdb(text: str) -> str:
+    """A query of Spark's SQL in that of DuckDB."""
+    import sqlglot  # noqa: PLC0415 - the import takes 0.2 s
+    from sqlglot.errors import ErrorLevel, SqlglotError  # noqa: PLC0415
 
-    if isinstance(table, TopicTable):
-        partitions = {table.name: catalog.cluster.partitions_of(table.name)}
-        records = read_records(catalog.pipeline, TopicOrigin((table.name,)), partitions)
-        if table.is_inferred:
-            table = table.having(records.inferred(table.name))
-        return records.raw() if table.schema is None else records.decoded(table.source)
+    try:
+        (query,) = sqlglot.transpile(text, "spark", "duckdb", identify=True, unsupported_level=ErrorLevel.RAISE)
+    except (SqlglotError, ValueError) as error:
+        raise NeedsSpark(f"DuckDB has no such query: {error}") from None
+    return query
+
+
+def add_table(connection: Any, catalog: Catalog, name: str, table: QueryTable, records: str) -> None:
+    """Adds the rows of a topic, or of a source that is one, to DuckDB; `records` is the name of what is read."""
+    from odradek.pipelines.spark.reading import small_topics  # noqa: PLC0415 - imports pyarrow
+
+    source = table.source if isinstance(table, TopicTable) else topic_source(catalog, table)
+    origin = source.origin
+    assert isinstance(origin, TopicOrigin)
+    partitions = {each: catalog.cluster.partitions_of(each, origin) for each in catalog.cluster.topics_of(origin)}
+    connection.register(records, small_topics.read_records(catalog.pipeline, origin, partitions))
+    if isinstance(table, TopicTable) and table.is_inferred:
+        (structure,) = connection.execute(small_topics.structure_query(records)).fetchone()
+        if structure is None:
+            raise NoSuchTable(NO_OBJECTS.format(table.name))
+        query = small_topics.inferred_query(records, structure)
+    elif isinstance(table, TopicTable) and table.schema is None:
+        query = small_topics.RAW.format(records)
+    else:
+        query = small_topics.source_query(records, source)
+    connection.execute(f"CREATE TEMP VIEW {small_topics.quoted(name)} AS {query}")
+
+
+def topic_source(catalog: Catalog, table: QueryTable) -> Source:
     source = next((each for each in catalog.pipeline.sources if each.name == table.name), None)
     if source is None or not isinstance(source.origin, TopicOrigin) or source.columns:
         raise NeedsSpark(f"{table.name} is not the records of a topic as they are")
     if folder_of(source.origin.bootstrap_servers or catalog.pipeline.bootstrap_servers) is not None:
         raise NeedsSpark(f"{table.name} is a folder")
-    names = catalog.cluster.topics_of(source.origin)
-    partitions = {name: catalog.cluster.partitions_of(name, source.origin) for name in names}
-    return read_records(catalog.pipeline, source.origin, partitions).decoded(source)
-
-
-def spark_value(value: Any) -> Any:
-    """A value of DuckDB as the JSON that Spark would write."""
-    if isinstance(value, timedelta) or (type(value) is int and not -(1 << 63) <= value < 1 << 63):
-        raise NeedsSpark(f"{value} is an interval or has more than 64 bits")
-    return float(value) if isinstance(value, Decimal) else json_value(value)
+    return source
 
 
 def distinct_names(names: list[str]) -> list[str]:
