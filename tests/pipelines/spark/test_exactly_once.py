@@ -16,14 +16,13 @@ from confluent_kafka import Producer
 
 from odradek.pipelines.spark.engines import standard
 from odradek.pipelines.spark.engines.running import PipelineFailed
-from odradek.pipelines.spark.writing.outputs import write_outputs
+from odradek.pipelines.spark.writing.outputs import outputs_of
 from tests.pipelines.committed import committed_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from odradek.pipelines.spark.writing.outputs import Output, WrittenOutputs
-    from odradek.pipelines.spark.writing.warehouse import BatchNumber
+    from odradek.pipelines.spark.writing.outputs import Output
     from tests.pipelines.spark.stage import Stage
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(900)]
@@ -97,8 +96,8 @@ def fail_before(monkeypatch: pytest.MonkeyPatch, kind: str, number: int) -> None
     written."""
     numbers = itertools.count(1)  # of all flows, which write in several threads
 
-    def write(outputs: Sequence[Output], batch: BatchNumber | None, stored: WrittenOutputs | None) -> None:
-        write_outputs([failing(each) for each in outputs], batch, stored)
+    def outputs(*about: Any) -> list[Output]:
+        return [failing(each) for each in outputs_of(*about)]
 
     def failing(output: Output) -> Output:
         def write_or_fail() -> None:
@@ -108,7 +107,7 @@ def fail_before(monkeypatch: pytest.MonkeyPatch, kind: str, number: int) -> None
 
         return dataclasses.replace(output, write=write_or_fail)
 
-    monkeypatch.setattr(standard, "write_outputs", write)
+    monkeypatch.setattr(standard, "outputs_of", outputs)
 
 
 def values_in(stage: Stage, topic: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The outputs of a batch: those that recognize a replay first, and a retry writes no output twice."""
+"""The outputs of a batch: those that recognize a replay first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import pickle
 import sqlite3
 from collections import Counter
-from functools import partial
 from typing import TYPE_CHECKING
 from unittest.mock import MagicMock
 
@@ -14,66 +13,16 @@ import pytest
 
 from odradek.pipelines.definition.model import Pipeline, PythonTarget, TableTarget
 from odradek.pipelines.definition.operations import PythonReference
-from odradek.pipelines.operating.small_files import LocalFiles
 from odradek.pipelines.planning.plan import End, Flow, Plan
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.writing import batches
-from odradek.pipelines.spark.writing.outputs import FILE, Output, WrittenOutputs, outputs_of, write_outputs
+from odradek.pipelines.spark.writing.outputs import outputs_of
 from odradek.pipelines.spark.writing.warehouse import BatchNumber
 from tests.pipelines.spark.stage import renamed
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from odradek.pipelines.spark.writing.batches import BatchId
     from tests.pipelines.spark.stage import Stage
-
-BATCH = BatchNumber("q", 7)
-
-
-class Writes:
-    """Outputs that fail as long as they are in `broken`, and the names of those that were written."""
-
-    def __init__(self, *names: str) -> None:
-        self.names, self.broken = names, set[str]()
-        self.written: list[str] = []
-
-    def outputs(self) -> list[Output]:
-        return [Output(each, partial(self._write, each), is_repeating=each != "tables") for each in self.names]
-
-    def _write(self, name: str) -> None:
-        if name in self.broken:
-            raise OSError(name)
-        self.written.append(name)
-
-
-def test_a_retry_writes_what_the_failed_attempt_did_not(tmp_path: Path) -> None:
-    writes = Writes("tables", "a", "b", "c")
-    writes.broken = {"c"}
-    for _ in range(3):
-        with pytest.raises(OSError, match="c"):
-            write_outputs(writes.outputs(), BATCH, WrittenOutputs(LocalFiles(tmp_path)))  # as a new process would
-    writes.broken = set()
-    write_outputs(writes.outputs(), BATCH, WrittenOutputs(LocalFiles(tmp_path)))
-    assert writes.written == ["tables", "a", "b", "tables", "tables", "tables", "c"]  # tables know the batch's number
-    assert not (tmp_path / FILE).exists()
-
-
-@pytest.mark.parametrize("other", [BatchNumber("q", 8), BatchNumber("another checkpoint", 7)])
-def test_another_batch_is_written_completely(tmp_path: Path, other: BatchNumber) -> None:
-    writes = Writes("a", "b")
-    writes.broken = {"b"}
-    stored = WrittenOutputs(LocalFiles(tmp_path))
-    with pytest.raises(OSError, match="b"):
-        write_outputs(writes.outputs(), BATCH, stored)
-    writes.broken = set()
-    write_outputs(writes.outputs(), other, stored)
-    assert writes.written == ["a", "a", "b"]
-
-
-def test_a_file_that_was_not_written_completely_is_ignored(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text('{"query": "q", "ba')
-    assert WrittenOutputs(LocalFiles(tmp_path)).of(BATCH) == frozenset()
 
 
 def test_a_function_gets_the_checkpoint_with_the_number_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +66,7 @@ DEFINITION = """
 
 
 @pytest.mark.spark
-def test_outputs_of_a_failed_batch_are_not_repeated(stage: Stage) -> None:
+def test_a_retry_repeats_only_what_cannot_recognize_it(stage: Stage) -> None:
     stage.create("in")
     stage.produce("in", [{"id": 1}, {"id": 2}])
     (stage.folder / "outputs_functions.py").write_text(FUNCTIONS)
@@ -131,6 +80,6 @@ def test_outputs_of_a_failed_batch_are_not_repeated(stage: Stage) -> None:
     stage.produce("in", [{"id": 3}])
     stage.run(pipeline)
     assert sorted(json.loads(each.value or b"")["id"] for each in stage.read("out")) == [1, 2, 3]
-    assert (stage.folder / "first").read_text().split() == ["1", "2", "3"]
+    assert (stage.folder / "first").read_text().split() == ["1", "2"] * 3 + ["3"]
     with sqlite3.connect(stage.folder / "w.db") as connection:
         assert connection.execute("select id from kept order by id").fetchall() == [(1,), (2,), (3,)]

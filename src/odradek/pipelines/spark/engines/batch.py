@@ -39,6 +39,6 @@ def run_batch(session: SparkSession, plan: Plan, cluster: Cluster, span: Range |
         cluster.create_awaited()  # the queries are analysed
         epoch = take_over(pipeline, [writes_of(plan, flow)], cluster.id)
         stamp = BatchNumber(str(uuid.uuid4()), 0, epoch, run_of(pipeline, flow.name, cluster.id))
-        writing(plan, flow, stamp, None)(tables, records, rows)
+        writing(plan, flow, stamp)(tables, records, rows)
 
     return FanOut(plan, flow, load).whole(session, write)

@@ -26,7 +26,7 @@ from odradek.pipelines.spark.reading.sources import read_once, read_source, sour
 from odradek.pipelines.spark.sessions.private_names import LOG
 from odradek.pipelines.spark.writing.delivery import transactions_of
 from odradek.pipelines.spark.writing.kafka_records import streamed_to_topics
-from odradek.pipelines.spark.writing.outputs import WrittenOutputs, outputs_of, write_outputs
+from odradek.pipelines.spark.writing.outputs import outputs_of
 from odradek.pipelines.spark.writing.run_takeover import number_of, run_of, take_over, writes_of
 
 if TYPE_CHECKING:
@@ -148,20 +148,16 @@ class StandardEngine:
         fan_out = FanOut(self._plan, flow, self._load_static)
 
         def process(batch: DataFrame, stamp: BatchNumber) -> None:
-            self._reports.take(fan_out(batch, stamp.number, self._write(flow, batch, stamp)))
+            self._reports.take(fan_out(batch, stamp.number, writing(self._plan, flow, stamp)))
 
         return process
 
     def _of_program(self, flow: Flow, program: RowProgram) -> Callable[[DataFrame, BatchNumber], None]:
         def process(batch: DataFrame, stamp: BatchNumber) -> None:
-            rows = write_program(program, flow, batch, self._write(flow, batch, stamp))
+            rows = write_program(program, flow, batch, writing(self._plan, flow, stamp))
             self._reports.note_written(flow.name, stamp.number, rows)
 
         return process
-
-    def _write(self, flow: Flow, batch: DataFrame, stamp: BatchNumber) -> Write:
-        written = WrittenOutputs.of_flow(batch.sparkSession, self._plan.pipeline, flow.name)
-        return writing(self._plan, flow, stamp, written)
 
     def _of_records(self, flow: Flow, program: RowProgram) -> Prepared:
         """A query that writes with Spark's Kafka sink, so that no row passes through Python."""
@@ -214,12 +210,13 @@ class StandardEngine:
         return read_once(session, source, self._plan.pipeline, self._cluster.partitions_of)
 
 
-def writing(plan: Plan, flow: Flow, stamp: BatchNumber, written: WrittenOutputs | None) -> Write:
-    """Writes a batch to the ends of a flow; `written` keeps what a failed attempt has written."""
+def writing(plan: Plan, flow: Flow, stamp: BatchNumber) -> Write:
+    """Writes a batch to the ends of a flow."""
 
     def write(tables: RowsByName, records: Records, rows: Counter[str]) -> None:
         transactions = transactions_of(plan.pipeline, writes_of(plan, flow), stamp)
-        write_outputs(outputs_of(plan, flow, tables, records, stamp, transactions, rows), stamp, written)
+        for each in outputs_of(plan, flow, tables, records, stamp, transactions, rows):
+            each.write()
 
     return write
 
