@@ -11,11 +11,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.operating.fingerprints import fingerprints
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.continuing import CheckpointRefused, accept, clusters_of
-from odradek.pipelines.spark.engines.progress import TopicEnds
+from odradek.pipelines.spark.engines.progress import topic_ends
 from odradek.pipelines.spark.writing.topics import Cluster
 from odradek.testing import RunningBroker
 
@@ -90,17 +91,16 @@ def test_the_ends_of_topics_are_asked_where_they_are(tmp_path: Path, servers: tu
         for _ in range(number):
             producer.produce(topic, b"{}")
         assert producer.flush(30) == 0
-    ends = TopicEnds(define(tmp_path, servers))
-    assert ends.now(set()) == {}
-    assert ends.now({"near", "far"}) == {"near": {"0": 3}, "far": {"0": 5}}
+    origins = [each.origin for each in define(tmp_path, servers).sources if isinstance(each.origin, TopicOrigin)]
+    cluster = Cluster(servers[0], {})
+    assert topic_ends(cluster, origins, set()) == {}
+    assert topic_ends(cluster, origins, {"near", "far"}) == {"near": {"0": 3}, "far": {"0": 5}}
 
 
-def test_brokers_that_do_not_answer_are_left_out(
-    tmp_path: Path, servers: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("odradek.pipelines.spark.engines.progress.TIMEOUT_S", 0.2)
-    ends = TopicEnds(define(tmp_path, ("127.0.0.1:1", servers[1])))
-    assert ends.now({"near"}) == {}
+def test_brokers_that_do_not_answer_are_left_out(servers: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.pipelines.spark.writing.topics.TIMEOUT_S", 0.2)
+    origins = [TopicOrigin(("far",), bootstrap_servers="127.0.0.1:1")]
+    assert topic_ends(Cluster(servers[0], {}), origins, {"far"}) == {}
 
 
 def test_a_checkpoint_of_another_version_is_refused(tmp_path: Path, servers: tuple[str, str]) -> None:

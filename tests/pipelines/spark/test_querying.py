@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from odradek.pipelines.definition.model import Pipeline
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark import previewing, querying
-from odradek.pipelines.spark.previewing import checked_name, following, rows_of, with_recent_start
+from odradek.pipelines.spark.previewing import checked_name, rows_of, with_recent_start
 from odradek.pipelines.spark.query_frames import answer_of, ask
 from odradek.pipelines.spark.query_tables import Catalog, NoSuchTable, QueryContext
 from odradek.pipelines.spark.sessions import session as sessions
@@ -19,11 +18,9 @@ from odradek.pipelines.spark.small_reads import distinct_names
 from odradek.pipelines.spark.writing.topics import BrokersUnavailable, Cluster, check_topics
 from tests.clients.wire.connection import Connection
 from tests.clients.wire.requests import produce
-from tests.pipelines.spark.stage import WAIT_S
 from tests.protocol.malformed_batches import batch, records
 
 if TYPE_CHECKING:
-    from odradek.pipelines.spark.small_reads import Answer
     from tests.pipelines.spark.stage import Stage
 
 pytestmark = pytest.mark.spark
@@ -151,45 +148,3 @@ def test_a_step_is_previewed_from_the_last_records(stage: Stage) -> None:
     assert stage.topic("out") not in Cluster(stage.bootstrap_servers, {}).partitions
     with pytest.raises(PipelineError, match="p has no source or step 'lat'; did you mean 'late'"):
         checked_name(pipeline, "lat")
-
-
-FOLLOWED = """
-sources:
-  readings: {topic: "@in", start: latest, schema: "id BIGINT, at TIMESTAMP"}
-  names: {files: {path: names.csv, format: csv}, schema: "id BIGINT, name STRING"}
-steps:
-  parity: {sql: "select id % 2 as odd from readings"}
-  groups: {from: parity, by: [odd], aggregate: {n: count(*)}}
-  named: {from: readings, join: {table: names, on: [id], how: left}}
-sinks:
-  groups: {from: groups, topic: "@out", mode: update}
-  named: {from: named, topic: "@out"}
-"""
-
-
-def test_rows_of_a_step_are_followed(stage: Stage) -> None:
-    """The rows of the last records, then those of new ones; groups when they change."""
-    stage.create("in")
-    stage.produce("in", [{"id": number} for number in range(4)])
-    pipeline = stage.pipeline(FOLLOWED)
-    cluster = check_topics(pipeline)
-    recent = with_recent_start(plan_again(pipeline), "groups", cluster, 3)
-    shown: queue.Queue[dict[str, Any]] = queue.Queue()
-
-    def show(answer: Answer) -> None:
-        for row in answer.rows:
-            shown.put(row)
-
-    with following(stage.spark, recent, "groups", cluster, show) as query:
-        first = [shown.get(timeout=WAIT_S) for _ in range(2)]
-        assert sorted(first, key=lambda row: row["odd"]) == [{"odd": 0, "n": 1}, {"odd": 1, "n": 2}]
-        stage.produce("in", [{"id": 6}])
-        assert shown.get(timeout=WAIT_S) == {"odd": 0, "n": 2}
-    assert not query.isActive
-    assert query.exception() is None
-    assert stage.topic("out") not in Cluster(stage.bootstrap_servers, {}).partitions
-    with (
-        pytest.raises(PipelineError, match="'names' reads no stream"),
-        following(stage.spark, recent, "names", cluster, show),
-    ):
-        pass

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import flag, format_option, option
+from odradek.cli.framework.options import format_option, option
 from odradek.cli.framework.output import faint, fields_of, note, print_json, say, strong
 from odradek.cli.framework.parameter_types import RECORD_COUNT, TEXT
 from odradek.cli.pipeline import options
@@ -22,7 +20,6 @@ from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Problem
-    from odradek.pipelines.spark.small_reads import Answer
     from odradek.pipelines.trial.comparing import Difference
     from odradek.pipelines.trial.model import CaseFile
     from odradek.pipelines.trial.running import Result
@@ -160,21 +157,18 @@ def difference_object(difference: Difference) -> dict[str, Any]:
 @command(
     ("rows of a step", "odradek pipeline preview pipeline.yml readings"),
     ("from the last ten records of each partition", "odradek pipeline preview pipeline.yml readings --records 10"),
-    ("rows as records arrive", "odradek pipeline preview pipeline.yml readings --follow"),
     ("all rows as JSON", "odradek pipeline preview pipeline.yml readings --limit 1000 --format json"),
 )
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.argument("step", metavar="STEP", type=TEXT)
 @option("--records", "N", RECORD_COUNT, "Read the last N records of each partition.", default=DEFAULT_RECORDS)
-@option("--limit", "N", RECORD_COUNT, "At most N rows; with --follow of each batch.", default=SHOWN_ROWS)
-@flag("--follow", "Show new rows as records arrive, until Ctrl-C.")
+@option("--limit", "N", RECORD_COUNT, "At most N rows.", default=SHOWN_ROWS)
 @options.pipeline_options
 @format_option
-def preview(file: str, step: str, records: int, limit: int, follow: bool, as_json: bool) -> None:
+def preview(file: str, step: str, records: int, limit: int, as_json: bool) -> None:
     """Show rows of a source or step, computed once from the last records of its topics.
 
-    Nothing is written, and checkpoints do not change. A group or a join includes only the records that were read. With
-    --follow, a group is shown whenever it changes, and a session or an unmatched row of a join once it is final.
+    Nothing is written, and checkpoints do not change. A group or a join includes only the records that were read.
     """
     found = options.chosen_pipeline(file)
     options.require_spark()
@@ -182,22 +176,9 @@ def preview(file: str, step: str, records: int, limit: int, follow: bool, as_jso
     from odradek.cli.pipeline.sql import SETTINGS, print_table
     from odradek.pipelines.spark import previewing
 
-    def show(answer: Answer) -> None:
+    with options.pipeline_errors(), previewing.preview(found, step, records, SETTINGS, note) as answer:
         if as_json:
             for row in islice(answer.rows, limit):
                 print_json(row)
         else:
             print_table(answer, limit)
-
-    def show_new(answer: Answer) -> None:
-        rows = list(answer.rows)  # all are computed: Spark fails a stateful batch that is not read to its end
-        if rows:
-            show(replace(answer, rows=iter(rows)))
-            sys.stdout.flush()
-
-    with options.pipeline_errors():
-        if follow:
-            previewing.follow(found, step, records, SETTINGS, note, show_new)
-            return
-        with previewing.preview(found, step, records, SETTINGS, note) as answer:
-            show(answer)

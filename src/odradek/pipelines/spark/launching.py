@@ -124,7 +124,7 @@ def run_streams(
         turns = [callbacks.each_turn]
         if callbacks.send is not None:
             callbacks.send(runs(list(running.queries), running.uncounted))
-            turns.insert(0, ProgressWatch(pipeline, running.queries, callbacks.send).turn)
+            turns.insert(0, ProgressWatch(pipeline, run.cluster, running.queries, callbacks.send).turn)
         ends_at = None if options.seconds is None else time.monotonic() + options.seconds
         running.wait(
             lambda: is_stopped() or (ends_at is not None and time.monotonic() >= ends_at),

@@ -15,7 +15,6 @@ import sqlalchemy as sa
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines.running import PipelineFailed
@@ -24,8 +23,6 @@ from odradek.pipelines.spark.sessions.failures import healing_of
 from odradek.pipelines.spark.writing.databases import reading
 from odradek.pipelines.spark.writing.delivery import SPLITS, marks_topic
 from odradek.pipelines.spark.writing.topics import prepare_topics
-from odradek.pipelines.spark.writing.transaction_check import TransactionsMissing
-from odradek.testing import RunningBroker
 from tests.pipelines.committed import committed_records
 from tests.pipelines.spark.stage import Stage, renamed
 
@@ -36,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from odradek.pipelines.definition.model import Pipeline
+    from odradek.testing import RunningBroker
     from tests.jvm.shared_kafka import KafkaAddress
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -66,24 +64,6 @@ ONE_FLOW = "".join(line for line in DEFINITION.splitlines(keepends=True) if "tot
 def kafka_stage(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Stage:
     broker: KafkaAddress | RunningBroker = request.getfixturevalue(request.param)
     return Stage(spark, broker.bootstrap_servers, tmp_path)
-
-
-class BrokerWithoutTransactions(RunningBroker):
-    """A broker that refuses FindCoordinator for transactional ids."""
-
-    PROGRAM = """
-import sys
-from odradek.handlers import find_coordinator
-
-find = find_coordinator._coordinator
-find_coordinator._coordinator = lambda kind, context: None if kind == 1 else find(kind, context)
-from odradek.cli.main import run
-sys.exit(run(sys.argv[1:]))
-"""
-
-    def _command(self) -> list[str]:
-        python, _module, _odradek, *arguments = super()._command()
-        return [python, "-c", self.PROGRAM, *arguments]
 
 
 def filled(stage: Stage, definition: str = DEFINITION) -> Pipeline:
@@ -219,21 +199,3 @@ def await_condition(is_met: Callable[[], bool]) -> None:
 def test_a_batch_engine_writes_everything_in_one_transaction(kafka_stage: Stage) -> None:
     kafka_stage.run_once(filled(kafka_stage))
     check_each_once(kafka_stage)
-
-
-def test_a_broker_without_transactions_is_refused_before_anything_starts(spark: SparkSession, tmp_path: Path) -> None:
-    with BrokerWithoutTransactions() as broker:
-        check_refusal(Stage(spark, broker.bootstrap_servers, tmp_path))
-
-
-def check_refusal(stage: Stage) -> None:
-    stage.create("in")
-    text = 'sources: {a: {topic: "@in", format: text}}\nsinks: {all: {from: a, topic: "@out"}}\n'
-    pipeline = renamed(stage.pipeline(text), delivery=Delivery.EXACTLY_ONCE)
-    with pytest.raises(
-        TransactionsMissing,
-        match="does not support transactions; use delivery: at_least_once, or a broker with transactions",
-    ):
-        prepare_topics(pipeline)
-    topics = AdminClient({"bootstrap.servers": stage.bootstrap_servers}).list_topics(timeout=60).topics
-    assert stage.topic("out") not in topics

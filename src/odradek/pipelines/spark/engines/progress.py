@@ -7,19 +7,18 @@ took a quarter of the CPU time of the rigs pipeline.
 from __future__ import annotations
 
 import json
-import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # confluent_kafka.admin does not list it in __all__
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # confluent_kafka.admin does not list it in __all__
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from odradek.conventions.client_properties import UntranslatableSetting
 from odradek.pipelines.definition.model import TopicOrigin
-from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.operating.spark_progress import progress_event
 from odradek.pipelines.spark.computing.counts import (
     OBSERVED,
@@ -30,17 +29,18 @@ from odradek.pipelines.spark.computing.counts import (
     violations,
     written,
 )
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.private_names import PROGRESS, or_plainly, private
-from odradek.pipelines.spark.writing.topics import TIMEOUT_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from pyspark.sql.streaming.query import StreamingQuery
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.operating.events import Event
     from odradek.pipelines.operating.status import Offsets
+    from odradek.pipelines.spark.writing.topics import Cluster
 
 ASK_EVERY_S = 1.0
 REPORT_EVERY_S = 0.5
@@ -145,11 +145,11 @@ class ProgressWatch:
     """Sends an event for new progress of each query, and one for the end offsets of its topics."""
 
     def __init__(
-        self, pipeline: Pipeline, queries: Mapping[str, StreamingQuery], send: Callable[[Event], None]
+        self, pipeline: Pipeline, cluster: Cluster, queries: Mapping[str, StreamingQuery], send: Callable[[Event], None]
     ) -> None:
-        self._queries = queries
+        self._queries, self._cluster = queries, cluster
         self._send = send
-        self._ends = TopicEnds(pipeline)
+        self._origins = [each.origin for each in pipeline.sources if isinstance(each.origin, TopicOrigin)]
         self._positions: dict[str, Offsets] = {}
         self._batches: dict[str, int] = {}  # the last batch sent, by flow
         self._next_s = 0.0
@@ -165,7 +165,8 @@ class ProgressWatch:
                 self._ask(flow, query)
             except PySparkException:
                 continue  # the query is ending; its failure is reported by Running
-        ends = self._ends.now({topic for each in self._positions.values() for topic in each})
+        topics = {topic for each in self._positions.values() for topic in each}
+        ends = topic_ends(self._cluster, self._origins, topics)
         for flow, positions in self._positions.items():
             self._send(
                 {"kind": "ends", "flow": flow, "offsets": {topic: ends[topic] for topic in positions if topic in ends}}
@@ -186,72 +187,11 @@ class ProgressWatch:
         self._send(event)
 
 
-class TopicEnds:
-    """Looks up the end offsets of topics at the pipeline's brokers and at those of sources with their own.
-
-    Topics whose brokers do not respond in time are left out.
-    """
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
-        self._origins = [each.origin for each in pipeline.sources if isinstance(each.origin, TopicOrigin)]
-        self._clusters: dict[str, ClusterEnds] = {}
-
-    def now(self, topics: set[str]) -> Offsets:
-        by_servers: dict[str, set[str]] = {}
-        for topic in topics:
-            by_servers.setdefault(self._servers_of(topic), set()).add(topic)
-        found: Offsets = {}
-        for servers, each in by_servers.items():
-            try:
-                found |= self._cluster(servers).now(each)
-            except (KafkaException, UntranslatableSetting, TimeoutError):
-                continue
-        return found
-
-    def _servers_of(self, topic: str) -> str:
-        own = (each.bootstrap_servers for each in self._origins if is_of(topic, each))
-        return next(own, None) or self._pipeline.bootstrap_servers
-
-    def _cluster(self, servers: str) -> ClusterEnds:
-        if servers not in self._clusters:
-            settings = dict(self._pipeline.kafka)
-            for origin in self._origins:
-                if origin.bootstrap_servers == servers:
-                    settings |= origin.kafka
-            self._clusters[servers] = ClusterEnds(servers, settings)
-        return self._clusters[servers]
-
-
-def is_of(topic: str, origin: TopicOrigin) -> bool:
-    return topic in origin.topics or (origin.pattern is not None and re.fullmatch(origin.pattern, topic) is not None)
-
-
-class ClusterEnds:
-    """The end offsets of one cluster; raises KafkaException or TimeoutError if its brokers do not respond."""
-
-    def __init__(self, servers: str, settings: Mapping[str, str]) -> None:
-        client_settings: dict[str, Any] = {
-            **librdkafka_settings(settings),
-            "bootstrap.servers": servers,
-            "log_level": 0,
-        }
-        client_settings["error_cb"] = ignore
-        self._admin = AdminClient(client_settings)
-        self._partitions: dict[str, list[int]] = {}
-
-    def now(self, topics: set[str]) -> Offsets:
-        if not topics <= self._partitions.keys():
-            known = self._admin.list_topics(timeout=TIMEOUT_S).topics
-            self._partitions = {name: sorted(topic.partitions) for name, topic in known.items()}
-        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # confluent_kafka has no types here
-        places = [TopicPartition(topic, each) for topic in topics for each in self._partitions.get(topic, ())]
-        asked = self._admin.list_offsets(dict.fromkeys(places, latest), request_timeout=TIMEOUT_S)
-        found: Offsets = {}
-        for place, future in asked.items():
-            found.setdefault(place.topic, {})[str(place.partition)] = future.result(TIMEOUT_S).offset
-        return found
-
-
-def ignore(_error: object) -> None:
-    """Ignores client errors; Spark reports unreachable brokers."""
+def topic_ends(cluster: Cluster, origins: Iterable[TopicOrigin], topics: Collection[str]) -> Offsets:
+    """The end offsets of topics at the brokers of their sources; without those whose brokers do not respond in time."""
+    found: dict[str, dict[int, int]] = {}
+    for origin in origins:
+        with suppress(KafkaException, PipelineError, UntranslatableSetting, TimeoutError):
+            home = cluster.at(origin)
+            found = {**home.offsets({*home.topics_of(origin)} & {*topics}, OffsetSpec.latest()), **found}  # type: ignore[no-untyped-call]  # confluent_kafka has no types here
+    return {topic: {str(each): offset for each, offset in offsets.items()} for topic, offsets in found.items()}

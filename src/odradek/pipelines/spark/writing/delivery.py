@@ -23,8 +23,7 @@ from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.spark.computing.frames import ORIGIN
 from odradek.pipelines.spark.sessions.failures import PipelineError
-from odradek.pipelines.spark.writing.kafka_records import producer_of
-from odradek.pipelines.spark.writing.transaction_check import producers_of
+from odradek.pipelines.spark.writing.kafka_records import producer_of, producers_of
 from odradek.pipelines.spark.writing.transactional_writer import (
     SPLIT,
     Assignment,

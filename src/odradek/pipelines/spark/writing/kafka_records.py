@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import DataFrame
 
+from odradek.pipelines.definition.model import TopicTarget
 from odradek.pipelines.spark.reading.record_files import append_written, folder_of
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from odradek.pipelines.definition.model import Pipeline, TopicTarget
+    from odradek.pipelines.definition.model import Pipeline
 
 LARGEST_REQUEST_BYTES = str(32 * 1024 * 1024)  # the topic's limit applies
 # A micro-batch is complete when all of it is flushed, so that large requests save CPU and add no latency.
@@ -41,6 +42,14 @@ def producer_of(pipeline: Pipeline, target: TopicTarget | None = None) -> Produc
     servers = (target.bootstrap_servers if target is not None else None) or pipeline.bootstrap_servers
     settings = {"max.request.size": LARGEST_REQUEST_BYTES, **pipeline.kafka, **own}
     return Producer(servers, tuple(sorted(settings.items())))
+
+
+def producers_of(pipeline: Pipeline) -> list[Producer]:
+    """The producers of a pipeline: each cluster that it writes to, with its settings."""
+    found = [producer_of(pipeline, sink.target) for sink in pipeline.sinks if isinstance(sink.target, TopicTarget)]
+    if pipeline.dead_letters is not None:
+        found.append(producer_of(pipeline))
+    return list(dict.fromkeys(found))
 
 
 def producer_options(producer: Producer, defaults: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -21,7 +21,7 @@ from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.databases import database_url
 from odradek.pipelines.spark.writing.delivery import FlowWrites, SplitsUnknown, assignment_of, group_of, splits_of
-from odradek.pipelines.spark.writing.transaction_check import producers_of
+from odradek.pipelines.spark.writing.kafka_records import producers_of
 from odradek.pipelines.spark.writing.transactional_writer import DeliveryFailed, TakenOver, claim_split, last_mark
 from odradek.pipelines.spark.writing.warehouse import BatchNumber, RunReplaced, warehouse
 

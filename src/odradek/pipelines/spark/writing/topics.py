@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # confluent_kafka.admin does not list it in __all__
 
 from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
@@ -17,10 +17,13 @@ from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.delivery import SPLITS, marks_topic
-from odradek.pipelines.spark.writing.transaction_check import check_transactions, producers_of
+from odradek.pipelines.spark.writing.kafka_records import producers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # confluent_kafka.admin does not list it in __all__
 
     from odradek.pipelines.definition.model import Pipeline
 
@@ -111,6 +114,17 @@ class Cluster:
             raise TopicMissing(f"topic {topic} does not exist on {self.bootstrap_servers}")
         return self.partitions[topic]
 
+    def offsets(self, topics: AbstractSet[str], spec: OffsetSpec) -> dict[str, dict[int, int]]:
+        """The offsets of partitions by topic, such as their ends; raises KafkaException or TimeoutError."""
+        if not topics <= self.partitions.keys():
+            self.partitions = self._look()
+        places = [TopicPartition(topic, each) for topic in topics for each in range(self.partitions.get(topic, 0))]
+        found: dict[str, dict[int, int]] = {}
+        asked = self._admin.list_offsets(dict.fromkeys(places, spec), request_timeout=TIMEOUT_S) if places else {}
+        for place, future in asked.items():
+            found.setdefault(place.topic, {})[place.partition] = future.result(TIMEOUT_S).offset
+        return found
+
     def await_analysis(self, create: Callable[[], None]) -> None:
         """Sets the function that creates the topics of sinks."""
         self._awaited = create
@@ -167,9 +181,6 @@ def check_topics(pipeline: Pipeline) -> Cluster:
                 )
         if not cluster.topics_of(origin):
             raise TopicMissing(f"{source.place}: no topic on {cluster.bootstrap_servers} matches {origin.pattern}")
-    if pipeline.delivery is Delivery.EXACTLY_ONCE:
-        for producer in producers_of(pipeline):
-            check_transactions(pipeline, producer.servers, dict(producer.settings))
     cluster.await_analysis(lambda: create_topics(pipeline, cluster))
     return cluster
 
