@@ -13,9 +13,7 @@ from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.jars import POSTGRESQL, SQLITE, driver_jar
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 
     from odradek.pipelines.definition.model import JdbcOrigin
     from odradek.pipelines.spark.sessions.jars import Jar
@@ -49,15 +47,7 @@ def read_jdbc(session: SparkSession, origin: JdbcOrigin, url: str) -> DataFrame:
     reader = session.read.format("jdbc").options(**options)
     try:
         frame = reader.load()
-        if database_kind(url) != "sqlite":
-            return frame
-        custom = custom_schema(origin)
-        named = cast("T.StructType", T.StructType.fromDDL(custom)).names if custom else []
-        chosen = {each.lower() for each in named}
-        others = [each for each in frame.schema.fields if each.name.lower() not in chosen]
-        stored = [f"{quoted(each.name)} {kind}" for each in others if (kind := stored_type(each))]
-        types = ", ".join([custom, *stored] if custom else stored)
-        return as_declared(reader.option(CUSTOM_SCHEMA, types).load(), frame.schema, chosen) if stored else frame
+        return of_sqlite(reader, frame.schema, custom_schema(origin)) if database_kind(url) == "sqlite" else frame
     except Exception as error:
         if "No suitable driver" not in str(error):
             raise
@@ -71,46 +61,29 @@ def custom_schema(origin: JdbcOrigin) -> str:
     return next(written, "").strip()
 
 
-def stored_type(field: T.StructField) -> str | None:
-    """The type as which a column of SQLite is read; None if the driver reads it as it is declared.
+def of_sqlite(reader: DataFrameReader, declared: T.StructType, custom: str) -> DataFrame:
+    """The rows of a SQLite table, whose integers have 64 bits; columns with a type that the user chose are as they are.
 
-    The driver reads INTEGER, which has 64 bits, as 32 bits without an error, takes DATETIME for a date and microseconds
-    for milliseconds, and fails for a null in a BIGINT."""
-    if isinstance(field.dataType, T.ByteType | T.ShortType | T.IntegerType) or is_big_integer(field):
-        return "BIGINT"
-    return "STRING" if isinstance(field.dataType, T.DateType | T.TimestampType) else None
-
-
-def is_big_integer(field: T.StructField) -> bool:
-    return isinstance(field.dataType, T.DecimalType) and "INT" in declared_type(field)
+    The driver would read INTEGER as 32 bits without an error, take DATETIME for a date and microseconds for
+    milliseconds, and fail for a null in a BIGINT."""
+    chosen = {name.lower() for name in cast("T.StructType", T.StructType.fromDDL(custom)).names} if custom else set()
+    others = [each for each in declared.fields if each.name.lower() not in chosen]
+    times = [each for each in others if isinstance(each.dataType, T.DateType | T.TimestampType)]
+    types = [f"{quoted(each.name)} BIGINT" for each in others if "INT" in declared_type(each)]
+    types += [f"{quoted(each.name)} STRING" for each in times]
+    rows = reader.option(CUSTOM_SCHEMA, ", ".join([custom, *types] if custom else types)).load()
+    return rows.withColumns({each.name: time_of(each) for each in times})
 
 
 def declared_type(field: T.StructField) -> str:
     return str(field.metadata.get("jdbcClientType", "")).upper()
 
 
-def as_declared(stored: DataFrame, schema: T.StructType, chosen: Collection[str]) -> DataFrame:
-    """The rows of a SQLite table with the types of its columns; those that the user chose are read as they are."""
-
-    def value(field: T.StructField) -> Column:
-        return F.col(quoted(field.name)) if field.name.lower() in chosen else declared_value(field)
-
-    return stored.select(*(value(each).alias(each.name) for each in schema.fields))
-
-
-def declared_value(field: T.StructField) -> Column:
-    column, kind = F.col(quoted(field.name)), field.dataType
-    if isinstance(kind, T.DateType | T.TimestampType):
-        wanted = "date" if isinstance(kind, T.DateType) and declared_type(field) == "DATE" else "timestamp"
-        is_number = column.rlike("^-?[0-9]+$")  # milliseconds since 1970, as the driver stores times
-        return F.when(is_number, F.timestamp_millis(column.cast("bigint")).cast(wanted)).otherwise(column.cast(wanted))
-    if not isinstance(kind, T.ByteType | T.ShortType | T.IntegerType):
-        return column.cast(kind)
-    refusal = (
-        f"column {field.name}: a number has more than 32 bits; set options: {{{CUSTOM_SCHEMA}: {field.name} BIGINT}}"
-    )
-    fits = column.isNull() | column.between(-(2**31), 2**31 - 1)
-    return F.when(fits, column.cast("int")).otherwise(F.raise_error(F.lit(refusal)))
+def time_of(field: T.StructField) -> Column:
+    column = F.col(quoted(field.name))
+    wanted = "date" if isinstance(field.dataType, T.DateType) and declared_type(field) == "DATE" else "timestamp"
+    is_number = column.rlike("^-?[0-9]+$")  # milliseconds since 1970, as the driver stores times
+    return F.when(is_number, F.timestamp_millis(column.cast("bigint")).cast(wanted)).otherwise(column.cast(wanted))
 
 
 def driver_options(session: SparkSession, origin: JdbcOrigin, url: str) -> dict[str, str]:
