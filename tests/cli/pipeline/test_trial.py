@@ -67,7 +67,7 @@ def test_what_is_wrong_with_the_file_is_reported_before_spark_starts(offline: Ru
         """)
     ran = offline("pipeline", "test", write(tmp_path, wrong))
     assert ran.code == 1
-    assert "p.test.yml:2:15: the pipeline has no source or step 'reading'; did you mean 'readings'?" in ran.errors
+    assert "p.test.yml:2:15: the pipeline has no source 'reading'; did you mean 'readings'?" in ran.errors
     assert "1 error, nothing was run" in ran.errors
     assert "starting Spark" not in ran.errors
 

@@ -157,7 +157,7 @@ def test_a_case_passes(spark: SparkSession, tmp_path: Path, name: str, definitio
     ("given", "message"),
     [
         ("[{advance: soon}]", "advance of given of case 'c' must be a duration"),
-        ("[{readings: [], advance: 1 s}]", "the pipeline has no source or step 'advance'"),
+        ("[{readings: [], advance: 1 s}]", "the pipeline has no source 'advance'"),
         ("[{expect: {error: x}}]", "unknown key 'error' of expect of case 'c'"),
         ("[3]", "given must be a mapping of names, not the number 3"),
     ],

@@ -59,13 +59,12 @@ def test_unknown_keys_and_names_are_reported_with_the_nearest(tmp_path: Path) ->
             gven: {}
             given: {reading: []}
             expect:
-              sinks: {oot: []}
-              steps: {good: {row: []}}
+              sinks: {oot: [], out: {row: []}}
               expectations: {good: {positiv: 1}}
               dead_letters: []
         """,
     )
-    assert [each.partition(":")[0] for each in messages] == ["3", "4", "6", "7", "7", "8", "9"]
+    assert [each.partition(":")[0] for each in messages] == ["3", "4", "6", "6", "6", "7", "8"]
     assert "did you mean 'given'?" in messages[0]
     assert "did you mean 'readings'?" in messages[1]
     assert "did you mean 'out'?" in messages[2]

@@ -20,7 +20,6 @@ class Outlet(StrEnum):
 
     SINK = "sink"
     VIEW = "view"
-    STEP = "step"
     DEAD_LETTERS = "dead letters"
 
 
@@ -66,7 +65,7 @@ class ExpectedCount:
 
 @dataclass(frozen=True, slots=True)
 class GivenBatch:
-    """The rows of one micro-batch, by source, or by step, whose computed rows they replace."""
+    """The rows of one micro-batch, by source."""
 
     rows: Mapping[str, tuple[PlacedValue, ...]]
 

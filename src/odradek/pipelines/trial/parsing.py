@@ -37,10 +37,10 @@ TEST_ENDINGS = (".test.yml", ".test.yaml")
 DEFINITION_ENDINGS = (".yml", ".yaml", ".py")
 FILE_KEYS = ("definition", "pipeline", "cases")
 CASE_KEYS = ("given", "expect")
-TURN_KEYS = ("sinks", "views", "steps", "dead_letters", "expectations")
+TURN_KEYS = ("sinks", "views", "dead_letters", "expectations")
 EXPECT_KEYS = (*TURN_KEYS, "error")
 ROWS_KEYS = ("rows", "contains", "count", "in_order", "all_columns")
-OUTLETS = {"sinks": Outlet.SINK, "views": Outlet.VIEW, "steps": Outlet.STEP}
+OUTLETS = {"sinks": Outlet.SINK, "views": Outlet.VIEW}
 
 
 def find_files(named: Iterable[str]) -> list[str]:
@@ -138,12 +138,10 @@ class CaseParser:
     def __init__(self, pipeline: Pipeline, problems: Problems) -> None:
         self._pipeline = pipeline
         self._problems = problems
-        steps = [each.name for each in pipeline.steps]
-        self._givable = [*(each.name for each in pipeline.sources), *steps]
+        self._sources = [each.name for each in pipeline.sources]
         self._names = {
             Outlet.SINK: [each.name for each in pipeline.sinks],
             Outlet.VIEW: [each.name for each in pipeline.views],
-            Outlet.STEP: steps,
         }
 
     def case(self, key: Scalar, node: Node) -> Case:
@@ -177,7 +175,7 @@ class CaseParser:
         rows = {
             name.text: self._list(value, f"rows given to '{name.text}'")
             for name, value in self._entries(node, "given")
-            if self._is_known(name, self._givable, "source or step")
+            if self._is_known(name, self._sources, "source")
         }
         return GivenBatch(rows)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odradek.conventions.dataclass import dataclass
-from odradek.pipelines.definition.places import ProblemList
 from odradek.pipelines.letters.letter import PIPELINE_HEADER, REASON_HEADER, SOURCE_HEADER, STEP_HEADER, TOPIC_HEADER
 from odradek.pipelines.spark.rehearsal.results import text_of
 from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
@@ -69,8 +68,6 @@ def run_case(session: SparkSession, cases: CaseFile, case: Case) -> Iterator[Dif
             closing(Trial(session, cases.plan, case, Path(folder))) as trial,
         ):
             found = list(compared(trial, case))
-    except ProblemList as error:
-        found = [Difference("given", "error", each.place, each.text) for each in error]
     except Exception as error:
         yield from compare_errors(case, str(error) if isinstance(error, PipelineError) else plain_message(error))
         return
@@ -123,8 +120,8 @@ def found_rows(trial: Trial, expected: ExpectedRows) -> list[FoundRow]:
         return [dead_letter(each) for each in trial.results().dead_letters()]
     if expected.outlet is Outlet.SINK and trial.is_topic(expected.name):
         return [record_row(each) for each in trial.sink_records(expected.name)]
-    rows = {Outlet.STEP: trial.step_rows, Outlet.VIEW: trial.view_rows, Outlet.SINK: trial.sink_rows}
-    return [FoundRow(row) for row in rows[expected.outlet](expected.name)]
+    rows = trial.view_rows if expected.outlet is Outlet.VIEW else trial.sink_rows
+    return [FoundRow(row) for row in rows(expected.name)]
 
 
 def record_row(record: dict[str, Any]) -> FoundRow:

@@ -1,7 +1,4 @@
-"""The pipeline of a rehearsal: its ends are files in one folder. The steps between them are unchanged, but for those
-whose rows are given, and those whose rows a test reads.
-
-Rows that are given for a step come from a topic, in whose order they arrive, and the step selects its columns."""
+"""The pipeline of a rehearsal: its ends are files in one folder, and the steps between them are unchanged."""
 
 from __future__ import annotations
 
@@ -9,35 +6,27 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.column_types import Column
 from odradek.pipelines.definition.model import (
     FileOrigin,
     FilesTarget,
     LakehouseTarget,
-    RecordFormat,
-    RecordSchema,
     Sink,
     Source,
     TableTarget,
     TopicOrigin,
     TopicTarget,
 )
-from odradek.pipelines.definition.operations import Aggregation, Sql
 from odradek.pipelines.definition.vocabulary import Delivery, Engine, FileFormat
-from odradek.pipelines.planning.plan import GroupSql
 from odradek.pipelines.spark.reading.record_files import ONE_FILE_PER_BATCH, SCHEME, source_folder
 from odradek.pipelines.spark.writing.topics import Cluster
-from odradek.pipelines.sql.splicing import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection
     from pathlib import Path
 
-    from odradek.pipelines.definition.model import Pipeline, Step, Watermark
+    from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.planning.plan import Plan
 
-GIVEN = "__given_"  # begins the source of the rows that are given for a step
-READ = "__rows_of_"  # begins the sink of a step whose rows are read
 FAIL_ON_WRONG_VALUES = {"mode": "FAILFAST"}
 
 
@@ -87,7 +76,7 @@ def local_sink(sink: Sink, folder: Path) -> Sink:
         return replace(sink, target=replace(target, bootstrap_servers=None, kafka={}))
     if isinstance(target, FilesTarget):
         path = str(folder / "files" / sink.name)
-        return replace(sink, target=FilesTarget(path, FileFormat.PARQUET, target.partition_by))
+        return replace(sink, target=FilesTarget(path, FileFormat.PARQUET))
     if isinstance(target, TableTarget):
         url = None if target.url is None else database_in(folder, hashlib.sha256(target.url.encode()).hexdigest()[:16])
         return replace(sink, target=replace(target, url=url))
@@ -98,48 +87,6 @@ def local_sink(sink: Sink, folder: Path) -> Sink:
 
 def database_in(folder: Path, name: str) -> str:
     return f"sqlite:///{folder / name}.db"
-
-
-def with_given_steps(plan: Plan, given: Mapping[str, Sequence[Column]]) -> Pipeline:
-    """The pipeline with a source in place of each step whose rows are given; `given` has their columns."""
-    pipeline = plan.pipeline
-    sources = [_given_source(plan, name, columns) for name, columns in given.items()]
-    steps = tuple(_given_step(plan, step, given[step.name]) if step.name in given else step for step in pipeline.steps)
-    return replace(pipeline, sources=(*pipeline.sources, *sources), steps=steps)
-
-
-def _given_source(plan: Plan, step: str, columns: Sequence[Column]) -> Source:
-    nullable = tuple(Column(each.name, each.type) for each in columns)
-    record_format, name = RecordFormat(schema=RecordSchema(nullable)), f"{GIVEN}{step}"
-    if plan.is_stream(step):
-        return Source(name, TopicOrigin((name,)), record_format, is_stream=True)
-    return Source(name, FileOrigin("", FileFormat.JSON), record_format, is_stream=False)
-
-
-def _given_step(plan: Plan, step: Step, columns: Sequence[Column]) -> Step:
-    """The step with its event time, and the delay that its rows have there."""
-    names, path = [each.name for each in columns], plan.path(step.name)
-    time = next((name for name in names if name.lower() == (path.event_time or "").lower()), None)
-    watermark: Watermark | None = None
-    if time is not None and path.watermark is not None:
-        watermark = getattr(plan.table(path.watermark).owner, "watermark", None)
-        watermark = None if watermark is None else replace(watermark, column=time)
-    operation = Sql(f"select {', '.join(map(quoted, names))} from {GIVEN}{step.name}")
-    return replace(step, operation=operation, watermark=watermark)
-
-
-def with_read_steps(pipeline: Pipeline, columns: Mapping[str, Sequence[str]]) -> Pipeline:
-    """The pipeline with a topic for each step whose rows are read; `columns` has all columns of the step."""
-    added = [
-        Sink(f"{READ}{name}", name, TopicTarget(f"{READ}{name}", value=tuple(found))) for name, found in columns.items()
-    ]
-    return replace(pipeline, sinks=(*pipeline.sinks, *added))
-
-
-def appended_steps(plan: Plan, names: Collection[str]) -> list[str]:
-    """The named steps whose rows a streaming query appends: those of a stream without groups before them."""
-    grouping = {each.name for each in plan.tables.values() if isinstance(each.made_by, Aggregation | GroupSql)}
-    return [each for each in names if plan.is_stream(each) and grouping.isdisjoint(plan.upstream(each))]
 
 
 def without_sources(plan: Plan, missing: Collection[str]) -> Pipeline:

@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import FilesTarget, TableTarget, TopicTarget
 from odradek.pipelines.letters.letter import ID_HEADER
+from odradek.pipelines.spark.computing.frames import column
 from odradek.pipelines.spark.reading.record_files import written_records
-from odradek.pipelines.spark.rehearsal.whole import as_objects
 from odradek.pipelines.spark.writing.databases import database_url, reading
+from odradek.pipelines.spark.writing.stored_values import JSON_OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
     from odradek.pipelines.definition.model import Pipeline, Sink
 
@@ -48,16 +47,17 @@ class Results:
         prefix = f"{self._pipeline.name}/{sink.name}:"
         return [each for each in self._records if id_of(each).startswith(prefix) and each["topic"] == topic_of(sink)]
 
-    def rows(self, sink: Sink, schema: Callable[[], StructType]) -> list[dict[str, Any]]:
-        """The rows of a sink; `schema` has the columns of a sink of files."""
+    def rows(self, sink: Sink) -> list[dict[str, Any]]:
         target = sink.target
         if isinstance(target, TableTarget):
             return self.table(target.table, target.url)
         if not isinstance(target, FilesTarget):
             return [json.loads(each["value"]) for each in self.records(sink)]
-        if not Path(target.path).is_dir():
+        if not list(Path(target.path).glob("*.parquet")):
             return []
-        return as_objects(self._session.read.schema(schema()).parquet(target.path))
+        rows = self._session.read.parquet(target.path)
+        text = F.to_json(F.struct(*map(column, rows.columns)), JSON_OPTIONS)
+        return [json.loads(row[0]) for row in rows.select(text).collect()]
 
     def table(self, name: str, url: str | None = None) -> list[dict[str, Any]]:
         with reading(database_url(self._pipeline, url)) as connection:
@@ -65,7 +65,7 @@ class Results:
                 return []
             table = sa.Table(name, sa.MetaData(), autoload_with=connection)
             rows = connection.execute(sa.select(table)).mappings()
-            return [{column: as_json(value) for column, value in row.items()} for row in rows]
+            return [{name: as_json(value) for name, value in row.items()} for row in rows]
 
 
 def topic_of(sink: Sink) -> str | None:
