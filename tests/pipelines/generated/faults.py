@@ -15,6 +15,7 @@ from odradek.pipelines.planning import splitting
 from odradek.pipelines.planning import tables as planned_tables
 from odradek.pipelines.planning.plan import GroupSql, PairSql
 from odradek.pipelines.spark.computing import (
+    fan_out,
     groups,
     keyed_rows,
     row_checks,
@@ -26,7 +27,7 @@ from odradek.pipelines.spark.computing import (
 )
 from odradek.pipelines.spark.computing import tables as computed_tables
 from odradek.pipelines.spark.computing.frames import column, without_internal
-from odradek.pipelines.spark.writing import batches, group_changes, stored_values
+from odradek.pipelines.spark.writing import batches, change_data, group_changes, stored_values
 from odradek.pipelines.sql import splicing
 from odradek.pipelines.sql.joins import Bound
 from tests.pipelines.generated.constructs import Construct
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 GROUPS = (Construct.GROUP, Construct.GROUP_SQL)
 JOINS = (Construct.STREAM_JOIN, Construct.STREAM_JOIN_SQL)
 CURRENT = (Construct.KEYED_CURRENT,)
+CHANGED = (Construct.CHANGES, Construct.HISTORY)
 LATE = ("record: late", "record: at the watermark")
 
 
@@ -185,8 +187,15 @@ def never(*_arguments: Any) -> None:
     """In place of a condition, or of a check."""
 
 
-def no_keys(groups: Any, _rows: Any) -> Any:
-    return groups.limit(0)
+def none_deleted(frame: Any) -> Any:
+    return frame.withColumn(change_data.IS_DELETED, F.lit(False))
+
+
+def without_deletes(real: Callable[..., Any]) -> Callable[..., Any]:
+    def changed(frame: Any, pipeline: Any, end: str, target: Any, *others: Any) -> Any:
+        return real(frame, pipeline, end, replace(target, deletes=None), *others)
+
+    return changed
 
 
 def as_it_is(field: Any, _dialect: str) -> Any:
@@ -227,8 +236,11 @@ FAULTS = {
         fault("row at the watermark kept", (LATE,), delayed("{} 1 millisecond"), "withWatermark", DataFrame),
         fault("numbers bounded", (STATE,), on_result(two_numbers), "keyed_state", steps),
         fault("null is met", (CHECK,), on_result(true_for_null), "_condition", row_checks),
-        fault("having does not delete", (CURRENT, (Construct.HAVING,)), instead(never), "may_lose_rows", batches),
-        fault("keys not deleted", (CURRENT,), instead(no_keys), "lost_keys", batches),
+        fault("having does not delete", (CURRENT, (Construct.HAVING,)), instead(never), "lost_groups", batches),
+        fault("tombstone as record", ((Construct.TOMBSTONES,),), without_deletes, "topic_record", fan_out, row_program),
+        fault("older change counts", (CHANGED,), instead(never), "discard_outdated", change_data.Applying),
+        fault("history not closed", ((Construct.HISTORY,),), instead(never), "_next_sequence", change_data.Applying),
+        fault("deletion as row", (CHANGED,), on_result(none_deleted), "with_deletions", batches),
         fault("ties by arrival", ((Construct.KEYED_BY_ORDER,),), instead(order_alone), "whole_order", batches),
         fault("group key renamed", (CURRENT,), on_result(same_key), "_key_columns", group_changes),
         fault("null event time kept", (("record: null event time",),), without_time_check, "judged", *JUDGED),

@@ -10,6 +10,7 @@ import pytest
 from odradek.pipelines.definition.places import Problems
 from tests.pipelines.generated.constructs import Construct
 from tests.pipelines.generated.drawing import case_of
+from tests.pipelines.generated.faults import FAULTS
 from tests.pipelines.generated.records import SPLITS
 
 RECORD_KINDS = (
@@ -61,6 +62,14 @@ def test_every_construct_is_drawn_and_accepted() -> None:
     print("\n".join(f"{count:5d}  {name}" for name, count in sorted(found.items())))
     assert set(found) == EVERY
     assert {name: found[name] for name in EVERY if found[name] < LEAST} == {}
+
+
+def test_each_fault_changes_functions_that_exist_and_may_show() -> None:
+    assert len(FAULTS) >= 30
+    drawn = [case_of(seed).constructs() for seed in range(30)]
+    for each in FAULTS.values():
+        with each.plant():
+            assert any(map(each.may_show_in, drawn)), each.name
 
 
 def test_a_seed_draws_one_case() -> None:
