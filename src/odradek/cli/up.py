@@ -14,7 +14,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import click
@@ -48,6 +47,8 @@ if TYPE_CHECKING:
 STOP_TIMEOUT_S = attempts.STOP_TIMEOUT_S + 15.0  # it kills its attempt, a session of its own with Java, before that
 ENDING_S = 5.0
 SHARE_BEFORE_OUTPUT = 0.1  # of the simulated records, until the pipeline has written something
+KEEPS_UP_S = 3.0  # of records that wait, at most, for the rate to be raised
+RAISE_EVERY_S = 2.0
 LEAST_BEFORE_OUTPUT = 100.0  # records/s, as far as the rate allows, so that the picture moves
 RUNNING = " runs: "  # in the line which reports that all flows have been started
 
@@ -270,7 +271,7 @@ def up(
         if starting.wait(process, seconds):
             watch(
                 follower, warehouse, model, screen, is_stopped, seconds, starting.stages,
-                partial(setattr, sender, "rate", simulation.rate),  # all records from the first output on
+                Ramp(sender, simulation.rate, model).turn,
             )  # fmt: skip
             report("stopping")
         screen.close()
@@ -278,6 +279,23 @@ def up(
     starting.raise_failure()
     if sender.failure is not None:
         raise Failure(f"the records could not be produced: {sender.failure.args[0].str()}")
+
+
+class Ramp:
+    """Raises the rate of the records from the first output on: doubled while the pipeline keeps up, whose first batches
+    take long."""
+
+    def __init__(self, sender: RecordProducer, rate: float, model: LiveViewModel) -> None:
+        self._sender, self._rate, self._model = sender, rate, model
+        self._raised_at_s = 0.0
+
+    def turn(self, now_s: float | None = None) -> None:
+        now_s = time.monotonic() if now_s is None else now_s
+        sender, lag = self._sender, self._model.lag
+        if sender.rate >= self._rate or now_s < self._raised_at_s + RAISE_EVERY_S:
+            return
+        if self._model.has_output and (lag is None or lag.records <= sender.rate * KEEPS_UP_S):
+            sender.rate, self._raised_at_s = min(self._rate, sender.rate * 2), now_s
 
 
 @contextlib.contextmanager

@@ -6,12 +6,14 @@ import io
 import sys
 import threading
 import time
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
 
 from odradek.cli.example import read_view
-from odradek.cli.up import OUTPUT, Starting, up
+from odradek.cli.up import KEEPS_UP_S, OUTPUT, RAISE_EVERY_S, Ramp, Starting, up
 from odradek.conventions.failures import Failure
 from odradek.examples.folders import find_example
 from odradek.examples.live_view.model import LiveViewModel
@@ -86,3 +88,25 @@ def test_a_pipeline_that_fails_again_and_again_is_in_the_summary_and_in_the_exit
     )
     with pytest.raises(Failure, match="the pipeline failed 2 times; the last time: the Python worker did not connect"):
         starting.raise_failure()
+
+
+def test_the_rate_is_raised_while_the_pipeline_keeps_up() -> None:
+    sender = SimpleNamespace(rate=100.0)
+    model = SimpleNamespace(has_output=False, lag=SimpleNamespace(records=0))
+    ramp, now_s = Ramp(cast("Any", sender), 1000.0, cast("Any", model)), 1000.0
+    rates = []
+    for has_output, late_s in [
+        (False, 0),
+        (True, 0),
+        (True, KEEPS_UP_S + 1),
+        (True, 0),
+        (True, 0),
+        (True, 0),
+        (True, 9),
+    ]:
+        model.has_output, model.lag.records = has_output, late_s * sender.rate
+        ramp.turn(now_s)
+        ramp.turn(now_s)
+        rates.append(sender.rate)
+        now_s += RAISE_EVERY_S
+    assert rates == [100, 200, 200, 400, 800, 1000, 1000]

@@ -27,7 +27,7 @@ def watch(
     is_stopped: threading.Event,
     seconds: float | None = None,
     stages: Stages | None = None,
-    on_output: Callable[[], None] = lambda: None,
+    each_turn: Callable[[], None] = lambda: None,
 ) -> None:
     """Shows the pipeline until `is_stopped`, or for a number of seconds. The first output ends the last of `stages`."""
     reader, had_output = WarehouseReader(warehouse, model), False
@@ -39,9 +39,9 @@ def watch(
         while not is_stopped.is_set() and (ends_at is None or time.monotonic() < ends_at):
             follower.poll(POLL_S)
             reader.poll()
+            each_turn()
             if model.has_output and not had_output:
                 had_output = True
-                on_output()
                 if stages is not None:
                     stages.advance(time.time())
             if time.monotonic() - shown_at >= screen.interval_s:
