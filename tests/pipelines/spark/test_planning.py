@@ -1,15 +1,14 @@
-"""Plans that are optimized once, and settings that apply to single queries."""
+"""Settings that apply to single queries."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.operating.checkpoints import Checkpoints, checkpoint_uri
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.computing.optimizing import EXCLUDED_RULES, optimized, redundant_rules
+from odradek.pipelines.spark.computing.optimizing import EXCLUDED_RULES
 from odradek.pipelines.spark.engines.realtime import AT_ONCE
 from odradek.pipelines.spark.engines.settings import (
     CHECKSUMS,
@@ -27,7 +26,7 @@ from tests.pipelines.spark.stage import renamed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from tests.pipelines.spark.stage import Stage
 
@@ -38,41 +37,6 @@ DEFINITION = """
 sources: {readings: {topic: "@in", schema: "id BIGINT, pressure DOUBLE", columns: {seen: SEEN}}}
 sinks: {all: {from: readings, topic: "@out", value: [id, pressure, seen]}}
 """
-
-
-def layered(session: SparkSession) -> DataFrame:
-    frame = session.range(10).withColumn("twice", F.expr("id * 2"))
-    return frame.withColumn("more", F.expr("twice + 1")).where("more > 5").select("more")
-
-
-def nodes_of(frame: DataFrame) -> int:
-    return len(frame._jdf.queryExecution().analyzed().toString().splitlines())
-
-
-def test_optimized_frame_has_the_same_rows_by_a_smaller_plan(stage: Stage) -> None:
-    frame = layered(stage.spark)
-    better = optimized(frame)
-    assert better.collect() == frame.collect()
-    assert better.schema == frame.schema
-    assert nodes_of(better) < nodes_of(frame)
-
-
-@pytest.mark.parametrize(
-    "clock", ["now()", "current_date()", "localtimestamp()", "unix_timestamp()", "cast('today' as date)"]
-)
-def test_clock_does_not_stop_when_the_query_starts(stage: Stage, clock: str) -> None:
-    frame = layered(stage.spark).withColumn("at", F.expr(clock))
-    assert optimized(frame) is frame
-
-
-def test_rules_that_spark_needs_are_not_left_out(stage: Stage) -> None:
-    mine = "org.apache.spark.sql.catalyst.optimizer.ConstantFolding"
-    with query_settings(stage.spark, {EXCLUDED_RULES: mine}):
-        found = redundant_rules(stage.spark).split(",")
-    assert found[0] == mine
-    assert len(found) == len(set(found)) > 50
-    assert "org.apache.spark.sql.catalyst.optimizer.CollapseProject" in found
-    assert "org.apache.spark.sql.catalyst.optimizer.Optimizer$FinishAnalysis" not in found
 
 
 @pytest.mark.parametrize("clock", [None, "now()"])

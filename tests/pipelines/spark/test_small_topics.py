@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
+from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -82,6 +85,16 @@ def test_duckdb_and_spark_give_the_same_rows(stage: Stage) -> None:
         expected = list(answer_of(stage.spark.sql(query)).rows)
         found = [list(each.values()) for each in answer(stage, text, context)]
         assert sorted(map(repr, found)) == sorted(repr(list(each.values())) for each in expected), text
+
+
+def test_a_topic_is_joined_with_a_table(topics: Stage) -> None:
+    url = f"sqlite:///{topics.folder / 'w.db'}"
+    with closing(sqlite3.connect(topics.folder / "w.db")) as connection, connection:
+        connection.execute("create table pumps (pump bigint, name text)")
+        connection.execute("insert into pumps values (1, 'a'), (2, 'b')")
+    context = replace(fill(topics), warehouse=url)
+    query = "select p.name, j.x from PUMPS p join `@json` j on p.pump = j.id order by p.pump"
+    assert answer(topics, query, context) == [{"name": "a", "x": 0.5}, {"name": "b", "x": None}]
 
 
 def test_a_field_that_does_not_fit_is_null(topics: Stage) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.ddl import parse_ddl
@@ -17,8 +15,8 @@ from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.query_tables import NO_OBJECTS, NoSuchTable, StoredTable, TopicTable
 from odradek.pipelines.spark.reading.sources import read_once
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.small_reads import Answer, distinct_names
-from odradek.pipelines.spark.writing.databases import reading
 from odradek.pipelines.spark.writing.stored_values import JSON_OPTIONS
 
 if TYPE_CHECKING:
@@ -48,7 +46,9 @@ def answer_of(frame: DataFrame) -> Answer:
 
 def frame_of(session: SparkSession, catalog: Catalog, table: QueryTable) -> DataFrame:
     if isinstance(table, StoredTable):
-        return read_table(session, table.url, table.name)
+        raise PipelineError(
+            f"Spark does not read the table '{table.name}'; declare it as a jdbc source of a definition"
+        )
     if isinstance(table, TopicTable):
         return topic_rows(session, catalog, table)
 
@@ -83,40 +83,3 @@ def inferred_ddl(raw: DataFrame, topic: str) -> str:
     if not str(found).startswith("ARRAY<STRUCT<"):
         raise NoSuchTable(NO_OBJECTS.format(topic))
     return str(found).removeprefix("ARRAY<STRUCT<").removesuffix(">>")
-
-
-def read_table(session: SparkSession, url: str, name: str) -> DataFrame:
-    """All rows of a table, in one snapshot."""
-    with reading(url) as connection:
-        table = sa.Table(name, sa.MetaData(), autoload_with=connection)
-        rows = [tuple(map(spark_value, row)) for row in connection.execute(sa.select(table))]
-    ddl = ", ".join(f"{quoted(column.name)} {spark_type(column.type)}" for column in table.columns)
-    return session.createDataFrame(rows, ddl)
-
-
-def spark_type(kind: Any) -> str:
-    """The Spark type of a SQL type; STRING if there is no equivalent."""
-    if isinstance(kind, sa.Numeric) and not isinstance(kind, sa.Float):
-        precision = kind.precision or 38
-        return f"DECIMAL({min(precision, 38)}, {kind.scale if kind.scale is not None else 18})"
-    if isinstance(kind, sa.DateTime):
-        return "TIMESTAMP"
-    simple: tuple[tuple[Any, str], ...] = (
-        (sa.Boolean, "BOOLEAN"),
-        (sa.Integer, "BIGINT"),
-        (sa.Float, "DOUBLE"),
-        (sa.Date, "DATE"),
-        (sa.LargeBinary, "BINARY"),
-    )
-    return next((name for known, name in simple if isinstance(kind, known)), "STRING")
-
-
-def spark_value(value: Any) -> Any:
-    """Converts a value for Spark; timestamps without a zone are UTC."""
-    if isinstance(value, datetime):
-        return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-    return value if value is None or isinstance(value, bool | int | float | str | bytes) else plain(value)
-
-
-def plain(value: Any) -> Any:
-    return bytes(value) if isinstance(value, memoryview | bytearray) else value

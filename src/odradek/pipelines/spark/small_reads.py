@@ -13,6 +13,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import sqlalchemy as sa
+
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.spark.query_tables import NO_OBJECTS, NoSuchTable, StoredTable, TopicTable
 from odradek.pipelines.spark.reading.record_files import folder_of
@@ -60,10 +63,7 @@ def answer_without_spark(catalog: Catalog, text: str) -> Answer:
     try:
         return answer_by_database(text, database_of(catalog, text))
     except NeedsSpark:
-        tables = catalog.tables(text)
-        if any(isinstance(each, StoredTable) for each in tables.values()):
-            raise
-    return answer_by_duckdb(text, catalog, tables)
+        return answer_by_duckdb(text, catalog, catalog.tables(text))
 
 
 def database_of(catalog: Catalog, text: str) -> str:
@@ -146,7 +146,10 @@ def in_duckdb(text: str) -> str:
 
 
 def add_table(connection: Any, catalog: Catalog, name: str, table: QueryTable, records: str) -> None:
-    """Adds the rows of a topic, or of a source that is one, to DuckDB; `records` is the name of what is read."""
+    """Adds the rows of a database, of a topic or of a source that is one; `records` is the name of what is read."""
+    if isinstance(table, StoredTable):
+        connection.register(name, stored_rows(table))
+        return
     from odradek.pipelines.spark.reading import small_topics  # noqa: PLC0415 - imports pyarrow
 
     source = table.source if isinstance(table, TopicTable) else topic_source(catalog, table)
@@ -164,6 +167,14 @@ def add_table(connection: Any, catalog: Catalog, name: str, table: QueryTable, r
     else:
         query = small_topics.source_query(records, source)
     connection.execute(f"CREATE TEMP VIEW {small_topics.quoted(name)} AS {query}")
+
+
+def stored_rows(table: StoredTable) -> pa.Table:
+    """All rows of a table, in one snapshot."""
+    with reading(table.url) as connection:
+        found = connection.execute(sa.select(sa.Table(table.name, sa.MetaData(), autoload_with=connection)))
+        names, rows = list(found.keys()), found.all()
+    return pa.table({name: [row[index] for row in rows] for index, name in enumerate(names)})
 
 
 def topic_source(catalog: Catalog, table: QueryTable) -> Source:

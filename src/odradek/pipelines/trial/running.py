@@ -90,17 +90,19 @@ def compared(trial: Trial, case: Case) -> Iterator[Difference]:
     *before, last = case.turns
     for turn in before:
         yield from turned(trial, turn)
-    trial.finish()
+    trial.run()
+    if case.closes_windows:
+        trial.finish()
     yield from turned(trial, last)
 
 
 def turned(trial: Trial, turn: Turn) -> Iterator[Difference]:
     if isinstance(turn, GivenBatch):
-        trial.feed(turn)
+        trial.feed_batch(turn)
     elif isinstance(turn, Advance):
-        trial.advance(turn)
+        trial.advance(turn.duration.milliseconds)
     else:
-        trial.catch_up()
+        trial.run()
         yield from compare_counts(turn, trial.violations)
         for expected in turn.rows:
             yield from compare_rows(expected, found_rows(trial, expected))
@@ -116,12 +118,13 @@ def compare_counts(check: Check, violations: Iterable[Violations]) -> Iterator[D
 
 
 def found_rows(trial: Trial, expected: ExpectedRows) -> list[FoundRow]:
+    name, results = expected.name, trial.results
     if expected.outlet is Outlet.DEAD_LETTERS:
-        return [dead_letter(each) for each in trial.results().dead_letters()]
-    if expected.outlet is Outlet.SINK and trial.is_topic(expected.name):
-        return [record_row(each) for each in trial.sink_records(expected.name)]
-    rows = trial.view_rows if expected.outlet is Outlet.VIEW else trial.sink_rows
-    return [FoundRow(row) for row in rows(expected.name)]
+        return list(map(dead_letter, results.dead_letters()))
+    if expected.outlet is Outlet.VIEW:
+        return list(map(FoundRow, results.table(trial.view(name).name)))
+    sink = trial.sink(name)
+    return list(map(record_row, results.records(sink)) if trial.is_topic(name) else map(FoundRow, results.rows(sink)))
 
 
 def record_row(record: dict[str, Any]) -> FoundRow:

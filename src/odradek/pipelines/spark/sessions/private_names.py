@@ -94,22 +94,6 @@ NAMES = {
     ),
 }
 
-# Names that are not looked up but compared with or given to Spark. A wrong one changes no result.
-CONSTANTS = {
-    "spark.sql.streaming.checkpointFileManagerClass": "setting; ignored by a Spark that does not know it",
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "setting; ignored by a Spark that does not know it",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "setting; without it `--until-caught-up` may not end with timers",
-    "spark.sql.streaming.unsupportedOperationCheck": "setting; without it Spark refuses a `deduplicate` that sorts its "
-    "batches",
-    "spark.sql.streaming.join.stateFormatVersion": "setting; without it joins of streams evict their state slowly",
-    "spark.watermarkDelayMs": "metadata of a column of event time; without it no key of a deduplication is forgotten, "
-    "and Spark refuses windows over windows",
-    "sql.streaming.queryId": "local property of a batch's job; the batch fails without it",
-    "Python worker failed to connect back": "message; without it keyed state whose process starts late is a failure",
-    "SQLQueryContextLogger, DataFrameQueryContextLogger": "loggers; without them Spark's errors are also on the screen",
-    "offsets, commits, metadata, _spark_metadata": "files of checkpoints and file sinks, whose format has a version",
-}
-
 JAVA_CLASS = re.compile(r"(?:[a-z]+\.)+[A-Z]\w*")
 _warned: set[Use] = set()
 
