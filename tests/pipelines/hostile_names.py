@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.small_reads import answer_by_database
+from odradek.pipelines.spark.querying import answer_by_database
 from odradek.pipelines.spark.writing.change_data import IS_DELETED, ChangeData
 from odradek.pipelines.spark.writing.databases import reading
 from odradek.pipelines.spark.writing.table_changes import TableChange

@@ -10,9 +10,9 @@ import pytest
 
 from odradek.pipelines.spark.computing.steps import StepBroken
 from odradek.pipelines.spark.query_tables import table_names
+from odradek.pipelines.spark.querying import answer_by_database
 from odradek.pipelines.spark.reading.jdbc import DRIVERS
 from odradek.pipelines.spark.sessions.jars import JarsMissing, driver_jar
-from odradek.pipelines.spark.small_reads import answer_by_database
 from odradek.pipelines.spark.writing.warehouse import warehouse
 from tests.pipelines.spark.stage import Stage, renamed
 

@@ -11,10 +11,10 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 from odradek.pipelines.definition.model import JdbcOrigin, Pipeline
 from odradek.pipelines.spark.query_frames import ask
 from odradek.pipelines.spark.query_tables import Catalog, QueryContext
+from odradek.pipelines.spark.querying import answer_by_duckdb
 from odradek.pipelines.spark.reading.jdbc import read_jdbc
 from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
 from odradek.pipelines.spark.sessions.jars import POSTGRESQL, JarsMissing, driver_jar
-from odradek.pipelines.spark.small_reads import answer_by_duckdb
 from odradek.pipelines.spark.writing.databases import WarehouseRefused, check_database
 from odradek.pipelines.spark.writing.table_changes import TableChange
 from odradek.pipelines.spark.writing.warehouse import Warehouse

@@ -12,9 +12,9 @@ from odradek.pipelines.spark import previewing, querying
 from odradek.pipelines.spark.previewing import checked_name, rows_of, with_recent_start
 from odradek.pipelines.spark.query_frames import answer_of, ask
 from odradek.pipelines.spark.query_tables import Catalog, NoSuchTable, QueryContext
+from odradek.pipelines.spark.querying import distinct_names
 from odradek.pipelines.spark.sessions import session as sessions
 from odradek.pipelines.spark.sessions.failures import PipelineError
-from odradek.pipelines.spark.small_reads import distinct_names
 from odradek.pipelines.spark.writing.topics import BrokersUnavailable, Cluster, check_topics
 from tests.clients.wire.connection import Connection
 from tests.clients.wire.requests import produce

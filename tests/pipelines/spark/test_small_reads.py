@@ -11,15 +11,14 @@ import sqlalchemy as sa
 
 from odradek.pipelines.definition.model import Pipeline
 from odradek.pipelines.spark.query_tables import Catalog, NoSuchTable, QueryContext
-from odradek.pipelines.spark.querying import answer
-from odradek.pipelines.spark.small_reads import NeedsSpark, answer_by_database, database_of, json_value, tables_of
+from odradek.pipelines.spark.querying import NeedsSpark, answer, answer_by_database, database_of, json_value, tables_of
 from odradek.pipelines.spark.writing.databases import WarehouseRefused
 from tests.pipelines.definition.definitions import sound
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from odradek.pipelines.spark.small_reads import Answer
+    from odradek.pipelines.spark.querying import Answer
 
 
 def database(file: Path, *statements: str) -> str:

@@ -13,9 +13,9 @@ import pytest
 from odradek.pipelines.definition.model import Pipeline
 from odradek.pipelines.spark.query_frames import answer_of, frame_of
 from odradek.pipelines.spark.query_tables import Catalog, NoSuchTable, QueryContext
+from odradek.pipelines.spark.querying import NeedsSpark, answer_without_spark
 from odradek.pipelines.spark.reading import small_topics
 from odradek.pipelines.spark.sessions.failures import PipelineError
-from odradek.pipelines.spark.small_reads import NeedsSpark, answer_without_spark
 from tests.pipelines.spark.stage import Stage
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from odradek.pipelines.spark.query_tables import QueryContext
-    from odradek.pipelines.spark.small_reads import Answer
+    from odradek.pipelines.spark.querying import Answer
 
 SERVER_VARIABLE = "ODRADEK_BOOTSTRAP_SERVER"
 SHOWN_ROWS = 100  # of text output, unless --limit is given

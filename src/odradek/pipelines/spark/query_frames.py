@@ -14,9 +14,9 @@ from odradek.pipelines.spark.computing.frames import quoted, without_internal
 from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.query_tables import NO_OBJECTS, NoSuchTable, StoredTable, TopicTable
+from odradek.pipelines.spark.querying import Answer, distinct_names
 from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sessions.failures import PipelineError
-from odradek.pipelines.spark.small_reads import Answer, distinct_names
 from odradek.pipelines.spark.writing.stored_values import JSON_OPTIONS
 
 if TYPE_CHECKING:

@@ -1,21 +1,63 @@
-"""Answers queries of `odradek sql`: the database that has the tables, DuckDB, or a Spark session of its own."""
+"""Answers queries of `odradek sql`: a database those of its own tables, DuckDB those of small topics, Spark all others.
+
+A query of a database runs as it is, read only. Others are in Spark's SQL, which sqlglot translates for DuckDB.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from base64 import b64encode
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import sqlalchemy as sa
 from pyspark.errors import PySparkException
 
-from odradek.pipelines.spark.query_tables import Catalog
+from odradek.pipelines.definition.model import TopicOrigin
+from odradek.pipelines.spark.query_tables import NO_OBJECTS, Catalog, NoSuchTable, StoredTable, TopicTable
+from odradek.pipelines.spark.reading.record_files import folder_of
 from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
-from odradek.pipelines.spark.small_reads import NeedsSpark, answer_without_spark
+from odradek.pipelines.spark.writing.databases import parsed_url, reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from odradek.pipelines.spark.query_tables import QueryContext
-    from odradek.pipelines.spark.small_reads import Answer
+    from odradek.pipelines.definition.model import Source
+    from odradek.pipelines.spark.query_tables import QueryContext, QueryTable
+
+DIALECTS = {"sqlite": "sqlite", "postgresql": "postgres"}  # sqlglot's
+READ_ONLY = {"sqlite": "PRAGMA query_only = ON", "postgresql": "SET TRANSACTION READ ONLY"}
+MISSING_COLUMN = re.compile(r"olumn .* not found")
+CLOSED = (  # a query reads neither files nor the network, and sums in the order of the records
+    "SET autoinstall_known_extensions = false",
+    "SET autoload_known_extensions = false",
+    "SET TimeZone = 'UTC'",
+    "SET threads = 1",
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+)
+
+
+class NeedsSpark(Exception):
+    """Why a query cannot be answered without Spark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A query's result: column names, and rows of JSON values."""
+
+    names: list[str]
+    rows: Iterator[dict[str, Any]]
+
+    @classmethod
+    def of(cls, names: Iterable[str], rows: Iterable[Iterable[Any]]) -> Answer:
+        distinct = distinct_names(list(names))
+        return cls(distinct, (dict(zip(distinct, row, strict=True)) for row in rows))
 
 
 @contextmanager
@@ -58,3 +100,173 @@ def answer_by_spark(
         raise PipelineError(plain_message(error)) from error
     finally:
         session.stop()
+
+
+def answer_without_spark(catalog: Catalog, text: str) -> Answer:
+    """The answer of the database that has all tables of a query, otherwise DuckDB's; `NeedsSpark` if neither can."""
+    try:
+        return answer_by_database(text, database_of(catalog, text))
+    except NeedsSpark:
+        return answer_by_duckdb(text, catalog, catalog.tables(text))
+
+
+def database_of(catalog: Catalog, text: str) -> str:
+    """The database that has all tables of a query; raises `NeedsSpark` if there is none."""
+    reason = NeedsSpark("there is no table of a database")
+    for url in catalog.databases:
+        try:
+            names = tables_of(text, url)
+        except NeedsSpark as other:
+            reason = other
+            continue
+        found = {name: catalog.stored(name) for name in names}
+        strange = [name for name, table in found.items() if table is None or table.url != url]
+        if names and not strange:
+            return url
+        reason = NeedsSpark(f"{strange[0]} is not in the database" if strange else "it reads no table")
+    raise reason
+
+
+def tables_of(text: str, url: str) -> list[str]:
+    """The tables that a query reads in the SQL of a database; raises `NeedsSpark` if it is not one query there."""
+    import sqlglot  # noqa: PLC0415 - the import takes 0.2 s
+    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415
+
+    kind = parsed_url(url).get_backend_name()
+    try:
+        (query,) = sqlglot.parse(text, read=DIALECTS[kind])
+    except (SqlglotError, ValueError):  # ValueError: several statements
+        raise NeedsSpark(f"it is not one query of {kind}") from None
+    if not isinstance(query, exp.Query):
+        raise NeedsSpark("it is not a query")
+    own = {each.alias.lower() for each in query.find_all(exp.CTE)}
+    return [each.name for each in query.find_all(exp.Table) if each.name.lower() not in own]
+
+
+def answer_by_database(text: str, url: str) -> Answer:
+    with reading(url) as connection:
+        connection.exec_driver_sql(READ_ONLY[connection.dialect.name])
+        found = connection.execution_options(no_parameters=True).exec_driver_sql(text)
+        return Answer.of(found.keys(), [[json_value(value) for value in row] for row in found])
+
+
+def answer_by_duckdb(text: str, catalog: Catalog, tables: Mapping[str, QueryTable]) -> Answer:
+    try:
+        import duckdb  # noqa: PLC0415 - belongs to the extra `sql`
+    except ModuleNotFoundError:
+        raise NeedsSpark("DuckDB, which answers small queries, is not installed: pip install 'odradek[sql]'") from None
+    from odradek.pipelines.spark.reading.small_topics import MACROS, NotSmall  # noqa: PLC0415 - imports pyarrow
+
+    query = in_duckdb(text)
+    with duckdb.connect() as connection:
+        for statement in (*CLOSED, *MACROS):
+            connection.execute(statement)
+        try:
+            for number, (name, table) in enumerate(tables.items()):
+                add_table(connection, catalog, name, table, f"__records_{number}")
+            found = connection.execute(query)
+            names, rows = [each[0] for each in found.description], found.fetchall()
+        except NotSmall as why:
+            raise NeedsSpark(str(why)) from None
+        except duckdb.Error as error:
+            reason = " ".join(str(error).partition("\nLINE ")[0].split())
+            if MISSING_COLUMN.search(reason):
+                raise PipelineError(reason) from None
+            raise NeedsSpark(f"DuckDB says: {reason}") from None
+    return Answer.of(names, [[json_value(value) for value in row] for row in rows])
+
+
+def in_duckdb(text: str) -> str:
+    """A query of Spark's SQL in that of DuckDB."""
+    import sqlglot  # noqa: PLC0415 - the import takes 0.2 s
+    from sqlglot.errors import ErrorLevel, SqlglotError  # noqa: PLC0415
+
+    try:
+        (query,) = sqlglot.transpile(text, "spark", "duckdb", identify=True, unsupported_level=ErrorLevel.RAISE)
+    except (SqlglotError, ValueError) as error:
+        raise NeedsSpark(f"DuckDB has no such query: {error}") from None
+    return query
+
+
+def add_table(connection: Any, catalog: Catalog, name: str, table: QueryTable, records: str) -> None:
+    """Adds the rows of a database, of a topic or of a source that is one; `records` is the name of what is read."""
+    if isinstance(table, StoredTable):
+        connection.register(name, stored_rows(table))
+        return
+    from odradek.pipelines.spark.reading import small_topics  # noqa: PLC0415 - imports pyarrow
+
+    source = table.source if isinstance(table, TopicTable) else topic_source(catalog, table)
+    origin = source.origin
+    assert isinstance(origin, TopicOrigin)
+    partitions = {each: catalog.cluster.partitions_of(each, origin) for each in catalog.cluster.topics_of(origin)}
+    connection.register(records, small_topics.read_records(catalog.pipeline, origin, partitions))
+    if isinstance(table, TopicTable) and table.is_inferred:
+        (structure,) = connection.execute(small_topics.structure_query(records)).fetchone()
+        if structure is None:
+            raise NoSuchTable(NO_OBJECTS.format(table.name))
+        query = small_topics.inferred_query(records, structure)
+    elif isinstance(table, TopicTable) and table.schema is None:
+        query = small_topics.RAW.format(records)
+    else:
+        query = small_topics.source_query(records, source)
+    connection.execute(f"CREATE TEMP VIEW {small_topics.quoted(name)} AS {query}")
+
+
+def stored_rows(table: StoredTable) -> pa.Table:
+    """All rows of a table, in one snapshot."""
+    with reading(table.url) as connection:
+        found = connection.execute(sa.select(sa.Table(table.name, sa.MetaData(), autoload_with=connection)))
+        names, rows = list(found.keys()), found.all()
+    return pa.table({name: [row[index] for row in rows] for index, name in enumerate(names)})
+
+
+def topic_source(catalog: Catalog, table: QueryTable) -> Source:
+    source = next((each for each in catalog.pipeline.sources if each.name == table.name), None)
+    if source is None or not isinstance(source.origin, TopicOrigin) or source.columns:
+        raise NeedsSpark(f"{table.name} is not the records of a topic as they are")
+    if folder_of(source.origin.bootstrap_servers or catalog.pipeline.bootstrap_servers) is not None:
+        raise NeedsSpark(f"{table.name} is a folder")
+    return source
+
+
+def distinct_names(names: list[str]) -> list[str]:
+    """Appends a number to duplicate column names."""
+    taken: dict[str, int] = {}
+    found = []
+    for name in names:
+        taken[name.lower()] = taken.get(name.lower(), 0) + 1
+        found.append(name if taken[name.lower()] == 1 else f"{name}_{taken[name.lower()]}")
+    return found
+
+
+def json_value(value: Any) -> Any:
+    """A value as JSON: numbers as numbers, timestamps in UTC with milliseconds, special numbers and others as text."""
+    if isinstance(value, datetime):
+        zoned = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return zoned.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    convert = next((made for kind, made in CONVERSIONS if isinstance(value, kind)), str)
+    return convert(value)
+
+
+def plain(value: Any) -> Any:
+    return value
+
+
+def number(value: Decimal) -> Any:
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def base64_text(value: bytes | memoryview) -> str:
+    return b64encode(bytes(value)).decode()
+
+
+CONVERSIONS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    ((str, int, float, type(None)), plain),
+    (Decimal, number),
+    ((bytes, memoryview), base64_text),
+    (list, lambda values: [json_value(each) for each in values]),
+    (dict, lambda values: {name: json_value(each) for name, each in values.items()}),
+)
