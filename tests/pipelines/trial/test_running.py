@@ -143,6 +143,7 @@ def run_case(spark: SparkSession, files: list[CaseFile], name: str) -> Result:
     return result
 
 
+@pytest.mark.more(but="all of it")
 @pytest.mark.parametrize(
     "name",
     [

@@ -52,6 +52,7 @@ def test_columns_of_sqlite_have_the_values_that_are_stored(spark: SparkSession, 
     ]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("option", ["customSchema", "customschema"])
 def test_types_that_the_user_chose_leave_the_other_columns_of_sqlite_as_declared(
     spark: SparkSession, tmp_path: Path, option: str
