@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from odradek.protocol.framing import decode_request_header, encode_response_header
+from odradek.protocol.framing import RequestHeader, decode_request_header, encode_response_header
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from odradek.protocol.framing import RequestHeader
-    from odradek.protocol.schema import Response
+from odradek.protocol.schema import Response
 
 APIS = {each.api_key: each for each in (ApiVersionsRequest, ListGroupsRequest)}
 

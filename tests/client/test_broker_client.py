@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -14,15 +15,11 @@ from odradek.client.broker_connection import IN_FLIGHT_LIMIT, BrokerUnavailable
 from odradek.host.connecting import SystemNetwork
 from odradek.host.frame_buffer import ReceiveBuffers
 from odradek.host.host import real_host
+from odradek.protocol.framing import RequestHeader
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
 from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tests.client.peer import Peer
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from odradek.protocol.framing import RequestHeader
 
 ADDRESS = BrokerAddress(2, 17, "other", 9092)
 TIMEOUT_MS = 1000.0

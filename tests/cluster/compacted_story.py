@@ -9,22 +9,19 @@ from __future__ import annotations
 import asyncio
 import math
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from odradek.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.protocol.records import Record, build_batch
 from odradek.replica.compaction import Compaction
 from tests.cluster.key_values import KeyValues
+from tests.cluster.member import Member
+from tests.cluster.story import Fault
 from tests.cluster.test_moved_replicas import MovingStory
 from tests.cluster.watched_cluster import NODES, ZOOKEEPER
 from tests.wire import encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tests.cluster.member import Member
-    from tests.cluster.story import Fault
 
 TOPIC = "compacted"
 PARTITIONS = 2

@@ -3,23 +3,18 @@ and the expiry of tombstones never do."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from odradek.protocol.records import read_records
+from odradek.log.segment import Segment
+from odradek.protocol.records import Record, read_records
+from odradek.replica.partition import Partition
+from odradek.replica.partition_table import PartitionTable
 from tests.log.batches import split
 from tests.log.compaction.compacted_logs import records_of
-from tests.replication.invariants import Invariants, Violation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from odradek.log.segment import Segment
-    from odradek.protocol.records import Record
-    from odradek.replica.partition import Partition
-    from odradek.replica.partition_table import PartitionTable
-    from tests.replication.invariants import Key
-    from tests.replication.machine import Machine
+from tests.replication.invariants import Invariants, Key, Violation
+from tests.replication.machine import Machine
 
 LARGEST_BATCH_BYTES = 1 << 20
 Values = dict[bytes | None, "Record"]  # the newest record of each key

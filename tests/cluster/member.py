@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.listeners import Endpoint
 from odradek.handlers.context import ClientConnection, CloseConnection
 from odradek.host.background import BackgroundContext
 from odradek.host.host import Host
+from odradek.host.zookeeper import ZooKeeperSettings
+from odradek.metadata.image import MetadataImage
 from odradek.metadata.store import StoreError
+from odradek.replica.partition_table import PartitionTable
 from odradek.server.cluster_member import ClusterMember
 from odradek.server.node import Node
 from tests.replication.machine import ServerConnection, answer_of
+from tests.simulation.simulated_clock import SimulatedClock
 from tests.simulation.simulated_host import InlineBackground, InlineWorkers, SimulatedEntropy
+from tests.simulation.simulated_network import SimulatedNetwork
 from tests.simulation.simulated_process import Life, LivingClock, SimulatedProcess
-from tests.simulation.simulated_zookeeper import SimulatedSession
-
-if TYPE_CHECKING:
-    from odradek.host.zookeeper import ZooKeeperSettings
-    from odradek.metadata.image import MetadataImage
-    from odradek.replica.partition_table import PartitionTable
-    from tests.simulation.simulated_clock import SimulatedClock
-    from tests.simulation.simulated_network import SimulatedNetwork
-    from tests.simulation.simulated_zookeeper import Ensemble
+from tests.simulation.simulated_zookeeper import Ensemble, SimulatedSession
 
 T = TypeVar("T")
 PORT = 9092

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from odradek.coordinator.runtime import runtime
 from odradek.coordinator.runtime.loading import replay_log
+from odradek.coordinator.runtime.pending_transactions import PendingTransactions
+from odradek.coordinator.runtime.shard_log import ShardLog
+from odradek.coordinator.runtime.state_machine import StateMachine
 from odradek.coordinator.transactions import transaction_rules
 from odradek.coordinator.transactions.cluster_markers import ClusterMarkers
 from odradek.coordinator.transactions.local_markers import LocalMarkers
 from odradek.protocol.errors import ErrorCode
 from tests.replication.planted_bugs import BUGS as BUGS_OF_REPLICATION
 from tests.transactions.mutations import end_or_fence
-
-if TYPE_CHECKING:
-    from odradek.coordinator.runtime.pending_transactions import PendingTransactions
-    from odradek.coordinator.runtime.shard_log import ShardLog
-    from odradek.coordinator.runtime.state_machine import StateMachine
 
 _append_locally = LocalMarkers.append_marker
 

@@ -5,13 +5,15 @@ another one, as Java's do."""
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import random
+from collections.abc import Sequence
 
 from odradek.coordinator.groups.group_coordinator import OFFSETS_TOPIC
 from odradek.coordinator.java_strings import partition_of
 from odradek.coordinator.transactions.transaction_coordinator import TRANSACTIONS_TOPIC
 from odradek.handlers.registry import build_registry
-from odradek.protocol.framing import decode_request_header
+from odradek.metadata.image import MetadataImage
+from odradek.protocol.framing import RequestHeader, decode_request_header
 from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -25,17 +27,10 @@ from odradek.protocol.messages.list_transactions import (
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from odradek.protocol.messages.produce import ProduceRequest, ProduceResponse
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from odradek.protocol.schema import Request, Response
+from tests.cluster.member import Member
 from tests.transactions.producers import FENCED, REROUTED
 from tests.wire import decode_response
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Sequence
-
-    from odradek.metadata.image import MetadataImage
-    from odradek.protocol.framing import RequestHeader
-    from odradek.protocol.schema import Request, Response
-    from tests.cluster.member import Member
 
 WRONG_BROKER = 0.03  # how often a client asks any broker
 PAUSE_S = 0.05  # before an answer that there is nobody to ask

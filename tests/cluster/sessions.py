@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cluster.member import Member
-    from tests.simulation.simulated_zookeeper import SimulatedSession
+from tests.cluster.member import Member
+from tests.simulation.simulated_zookeeper import SimulatedSession
 
 SESSION_S = 2.0
 

@@ -10,7 +10,8 @@ import asyncio
 import hashlib
 import logging
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, NamedTuple
 
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.coordinator.transactions.transaction_coordinator import TRANSACTIONS_TOPIC
@@ -20,6 +21,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
+from tests.cluster.member import Member
 from tests.cluster.sessions import SESSION_S
 from tests.cluster.watched_cluster import LONGEST_START_S, NODES, STEP_S, ZOOKEEPER, WatchedCluster
 from tests.replication.invariants import Violation
@@ -27,12 +29,6 @@ from tests.transactions.checks import anomalies
 from tests.transactions.history import History
 from tests.transactions.workload import look, make_clients, prepare
 from tests.wire import encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
-
-    from tests.cluster.member import Member
-
 
 TOPIC, BROKER = ConfigResourceType.TOPIC, ConfigResourceType.BROKER
 FAULTY_S = 30.0

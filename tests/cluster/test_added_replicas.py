@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.protocol.messages.alter_partition_reassignments import (
@@ -12,12 +10,10 @@ from odradek.protocol.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.protocol.schema import Request
 from tests.cluster.story import Story
 from tests.cluster.watched_cluster import NODES
 from tests.wire import encode_request
-
-if TYPE_CHECKING:
-    from odradek.protocol.schema import Request
 
 LONGEST_S = 1.0
 PARTITIONS = 5

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.metadata.entities import PartitionImage
+from tests.cluster.member import Member
 from tests.cluster.story import Story
 from tests.replication.invariants import Violation
-
-if TYPE_CHECKING:
-    from odradek.metadata.entities import PartitionImage
-    from tests.cluster.member import Member
 
 FAILING = "/more"
 Key = tuple[str, int]

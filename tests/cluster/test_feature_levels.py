@@ -6,22 +6,18 @@ Without power losses: with level 0 a replica that was the last in sync leads aga
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS
 from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from odradek.protocol.sentinels import NO_LEADER
-from tests.cluster.story import QUIET_S, TRANSACTION_TIMEOUTS_MS, Story
+from tests.cluster.story import QUIET_S, TRANSACTION_TIMEOUTS_MS, Fault, Story
 from tests.cluster.test_power_loss import check
 from tests.cluster.test_whole_cluster import VARIABLE
 from tests.seeds import seed_parameters
 from tests.transactions.workload import make_clients
 from tests.wire import encode_request
-
-if TYPE_CHECKING:
-    from tests.cluster.story import Fault
 
 VERSION = 2
 WRITING_S = 5.0

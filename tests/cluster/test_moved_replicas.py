@@ -6,19 +6,14 @@ truncate their logs: nothing is lost, and the replicas are identical.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 
 from odradek.protocol.errors import ErrorCode
-from tests.cluster.story import Story
+from tests.cluster.story import Fault, Story
 from tests.cluster.test_whole_cluster import VARIABLE
 from tests.seeds import chosen_seeds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.cluster.story import Fault
 
 DIRECTORIES = ("/data", "/more")
 PROPERTIES = {"log.dirs": ",".join(DIRECTORIES), "log.segment.delete.delay.ms": "500"}

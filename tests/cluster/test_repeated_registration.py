@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.metadata.image import MetadataImage
 from tests.cluster.story import Story
 from tests.cluster.watched_cluster import NODES
-
-if TYPE_CHECKING:
-    from odradek.metadata.image import MetadataImage
 
 
 class RepeatedRegistration(Story):

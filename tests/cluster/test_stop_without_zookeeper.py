@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.cluster.story import Story
 from tests.cluster.watched_cluster import ZOOKEEPER
-
-if TYPE_CHECKING:
-    import pytest
 
 
 class StopStory(Story):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.metadata.image import MetadataImage
 from tests.cluster.story import Story
-
-if TYPE_CHECKING:
-    from odradek.metadata.image import MetadataImage
 
 WRONG_HOST = "elsewhere"
 

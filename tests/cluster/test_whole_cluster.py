@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -18,9 +18,6 @@ from tests.cluster.planted_bugs import BUGS
 from tests.cluster.story import tell
 from tests.replication.planted_bugs import seeds_until_found
 from tests.seeds import chosen_seeds, seed_parameters
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 VARIABLE = "ODRADEK_CLUSTER_SEEDS"
 MOST_SEEDS = 300

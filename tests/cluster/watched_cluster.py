@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
+from odradek.metadata.image import MetadataImage
 from tests.cluster.member import Member
 from tests.cluster.routing import Routing
 from tests.cluster.sessions import Sessions
@@ -15,11 +16,6 @@ from tests.simulation.simulated_network import SimulatedNetwork
 from tests.simulation.simulated_process import tag_tasks
 from tests.simulation.simulated_zookeeper import Ensemble
 from tests.transactions.faulty_network import FaultyNetwork
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from odradek.metadata.image import MetadataImage
 
 NODES = (1, 2, 3)
 ZOOKEEPER = "zookeeper"

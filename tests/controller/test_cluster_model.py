@@ -3,7 +3,7 @@ of topics: what must hold after every commit of the controller."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -27,20 +27,15 @@ from odradek.controller.decisions.requested_elections import decide_elections, d
 from odradek.controller.decisions.topic_deletion import decide_deletions
 from odradek.controller.decisions.topics import NewPartitions, NewTopic, decide_partitions, decide_topic
 from odradek.metadata.change_codec import decode_changes, encode_changes
-from odradek.metadata.changes import ConfigsChanged, FeatureLevelChanged, PartitionsChanged
+from odradek.metadata.changes import Change, ConfigsChanged, FeatureLevelChanged, PartitionsChanged
+from odradek.metadata.entities import PartitionImage
 from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS
+from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 from odradek.protocol.sentinels import NO_LEADER
 from tests.controller.clusters import after, broker, cluster_of, image_of
 from tests.example_counts import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from odradek.metadata.changes import Change
-    from odradek.metadata.entities import PartitionImage
-    from odradek.metadata.image import MetadataImage
 
 BROKERS = range(1, 6)
 HOSTS = {1: "a", 2: "a", 3: "b", 4: "c", 5: "c"}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,15 +15,11 @@ from odradek.controller.decisions.brokers import LiveBroker
 from odradek.controller.decisions.in_sync_sets import InSyncProposal
 from odradek.controller.decisions.topics import Assignment, NewTopic
 from odradek.controller.requests import AlterPartitions, CreateTopics
+from odradek.metadata.entities import PartitionImage
 from tests.controller.clusters import broker
 from tests.metadata.inline_host import CountingEntropy
 from tests.metadata.key_value_store import KeyValueStore, Table
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator
-
-    from odradek.metadata.entities import PartitionImage
 
 THREE = {node_id: LiveBroker(broker(node_id), []) for node_id in (1, 2, 3)}
 

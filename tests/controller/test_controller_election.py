@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from odradek.controller.controller_election import Election
 from odradek.controller.registration import encode_registration
@@ -11,9 +13,6 @@ from odradek.metadata.zookeeper_store import ZooKeeperStore
 from tests.controller.test_membership import BROKER, PROTOCOLS
 from tests.metadata.inline_host import inline_host
 from tests.simulation.simulated_zookeeper import Ensemble, SimulatedSession
-
-if TYPE_CHECKING:
-    import pytest
 
 
 async def test_node_that_is_not_the_id_of_a_broker_is_ignored(caplog: pytest.LogCaptureFixture) -> None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from odradek.controller.controller import write_request
+from odradek.controller.decisions.topics import Cluster
 from odradek.controller.metadata_writer import ChangeNotMade
+from odradek.metadata.changes import Change
 from odradek.metadata.store import CommitOutcome, CommitTooLarge, StoreError
 from odradek.security.quotas.mutation_quota import LimitedMutations
 from odradek.security.quotas.rate import QuotaWindow
 from odradek.security.quotas.token_bucket import TokenBucket
 from tests.controller.test_metadata_writer import AllocateOne, Bench, allocate_one
-
-if TYPE_CHECKING:
-    from odradek.controller.decisions.topics import Cluster
-    from odradek.metadata.changes import Change
 
 LIMIT = 1
 FULL = 11.0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,6 @@ from odradek.metadata.entities import BrokerImage
 from odradek.metadata.store import StoreError
 from tests.client.peer import Peer
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
 
 OWN, OTHERS = 1, (2, 3)
 TIMEOUT_MS = 2_500

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
@@ -19,9 +19,6 @@ from odradek.metadata.zookeeper_store import ZooKeeperStore
 from odradek.security.protocols import SecurityProtocol
 from tests.metadata.inline_host import inline_host
 from tests.simulation.simulated_zookeeper import Ensemble, SimulatedSession
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 BROKER = BrokerImage(1, {"PLAINTEXT": Endpoint("one", 9092)})
 PROTOCOLS = {"PLAINTEXT": SecurityProtocol.PLAINTEXT}

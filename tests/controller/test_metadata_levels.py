@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from odradek.controller.decisions.brokers import LiveBroker
 from odradek.controller.decisions.scram_credentials import ScramUpsertion
@@ -13,9 +13,6 @@ from odradek.metadata.metadata_level import FIRST_LEVEL, NEWEST_LEVEL
 from odradek.protocol.errors import ErrorCode
 from tests.controller.clusters import broker
 from tests.controller.local_controller import running
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 USER = [ScramUpsertion("ada", 1, 4096, b"salt" * 4, b"p" * 32)]
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -26,21 +27,16 @@ from odradek.controller.decisions.topics import NewPartitions, NewTopic
 from odradek.controller.requests import AllocateProducerIds, AlterConfigs, CreatePartitions, CreateTopics, DeleteTopics
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.change_codec import decode_changes
-from odradek.metadata.changes import TopicCreated
+from odradek.metadata.changes import Change, TopicCreated
 from odradek.metadata.commit_parts import join_parts
 from odradek.metadata.entities import BrokerImage
+from odradek.metadata.image import MetadataImage
 from odradek.metadata.snapshot import empty_image
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from tests.example_counts import examples
 from tests.metadata.inline_host import CountingEntropy
 from tests.metadata.key_value_store import CLUSTER_ID, HEAD, Disconnected, Failure, KeyValueStore, Table
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from odradek.metadata.changes import Change
-    from odradek.metadata.image import MetadataImage
 
 HISTORY_COMMITS = 4  # few, so that a cache that fell behind must load
 NAMES = ("a", "b", "c.d")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from odradek.metadata.entities import BrokerImage
 from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tests.client.peer import Peer
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 OWN, CONTROLLER, OTHER = 1, 2, 3
 PORT = 9092

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from odradek.controller.decisions.brokers import LiveBroker, decide_fencing, decide_live_brokers, decide_unfencing
 from odradek.controller.decisions.features import FeatureUpdate, UpgradeType
 from odradek.controller.decisions.offline_replicas import OfflineReplica, decide_offline_replicas
 from odradek.controller.decisions.partition_repair import decide_repairs
-from odradek.controller.decisions.topics import NewTopic
+from odradek.controller.decisions.topics import Cluster, NewTopic
 from odradek.controller.requests import CreateTopics, UpdateFeatures
 from odradek.metadata.changes import FeatureLevelChanged
+from odradek.metadata.entities import PartitionImage
 from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_LEADER
 from tests.controller.clusters import TOPIC_ID, after, broker, cluster_of, image_of, partition, topic
 from tests.controller.local_controller import running
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from odradek.controller.decisions.topics import Cluster
-    from odradek.metadata.entities import PartitionImage
 
 DISABLED, ENABLED = FeatureLevelChanged(ELIGIBLE_LEADER_REPLICAS, 0), FeatureLevelChanged(ELIGIBLE_LEADER_REPLICAS, 1)
 LOWER = [FeatureUpdate(ELIGIBLE_LEADER_REPLICAS, 0, UpgradeType.SAFE_DOWNGRADE)]

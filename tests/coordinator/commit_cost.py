@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import uvloop
 
@@ -25,12 +25,10 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
+from odradek.protocol.schema import Request
+from odradek.server.node import Node
 from tests.coordinator.measured_node import measured_node, print_profile
 from tests.wire import decode_response, encode_request
-
-if TYPE_CHECKING:
-    from odradek.protocol.schema import Request
-    from odradek.server.node import Node
 
 TOPIC = "topic"
 VERSION = 7  # the one that `python -m bench --only commits` sends

@@ -5,16 +5,13 @@ from __future__ import annotations
 import cProfile
 import pstats
 import tempfile
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.listeners import Endpoint
 from odradek.host.host import real_host
 from odradek.server.node import Node
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Mapping
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import uvloop
 
@@ -23,12 +23,10 @@ from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from odradek.protocol.records import Record, build_batch
+from odradek.protocol.schema import Request
+from odradek.server.node import Node
 from tests.coordinator.measured_node import measured_node, print_profile
 from tests.wire import decode_response, encode_request
-
-if TYPE_CHECKING:
-    from odradek.protocol.schema import Request
-    from odradek.server.node import Node
 
 TOPIC = "topic"
 PRODUCE_VERSION, END_VERSION, INIT_VERSION = 12, 5, 5

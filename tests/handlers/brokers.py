@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.listeners import Endpoint
 from odradek.handlers.context import ClientConnection, CloseConnection, Services
+from odradek.handlers.dispatch import Answer
+from odradek.host.workers import Workers
+from odradek.protocol.schema import Request, Response
+from odradek.replica.partition import Partition
 from odradek.server.node import Node
 from tests.simulation.simulated_host import Simulation
 from tests.wire import WireClient, decode_response, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from odradek.handlers.dispatch import Answer
-    from odradek.host.workers import Workers
-    from odradek.protocol.schema import Request, Response
-    from odradek.replica.partition import Partition
 
 T = TypeVar("T")
 Told_co = TypeVar("Told_co", covariant=True)

@@ -5,17 +5,12 @@ from __future__ import annotations
 import itertools
 import logging
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
-from tests.handlers.brokers import ApacheKafkaBroker, SimulatedBroker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.handlers.brokers import AnyBroker
-    from tests.jvm.shared_kafka import KafkaAddress
+from tests.handlers.brokers import AnyBroker, ApacheKafkaBroker, SimulatedBroker
+from tests.jvm.shared_kafka import KafkaAddress
 
 _numbers = itertools.count()
 

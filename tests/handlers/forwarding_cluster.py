@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Coroutine, Mapping
+from typing import Any, cast
 
+from odradek.client.broker_address import BrokerAddress
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.listeners import Endpoint
@@ -22,17 +24,12 @@ from odradek.handlers.registry import build_cluster_registry
 from odradek.host.receive_budget import ReceiveBudget
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.entities import BrokerImage
+from odradek.protocol.schema import Request, Response
 from odradek.security.authorizer import AllowAll, Authorizer
 from tests.metadata.inline_host import CountingEntropy
 from tests.metadata.key_value_store import KeyValueStore, Table
 from tests.simulation.simulated_host import Simulation
 from tests.wire import decode_response, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
-
-    from odradek.client.broker_address import BrokerAddress
-    from odradek.protocol.schema import Request, Response
 
 BROKER_LISTENER = "INTERNAL"
 CLIENT_LISTENER = "PLAINTEXT"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from odradek.protocol.batch import read_batch_header
@@ -65,11 +65,7 @@ from odradek.protocol.messages.produce import (
     TopicProduceData,
 )
 from odradek.protocol.records import Record, build_batch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from tests.handlers.brokers import AnyBroker, Pending
+from tests.handlers.brokers import AnyBroker, Pending
 
 NOW_MS = 1_700_000_000_000
 NO_ID = UUID(int=0)

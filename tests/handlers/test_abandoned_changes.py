@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 
@@ -11,9 +12,6 @@ from odradek.handlers.forwarding import ABANDONED_BYTES
 from odradek.protocol.messages.create_topics import CreateTopicsResponse
 from tests.handlers.forwarding_cluster import TwoBrokers
 from tests.handlers.test_forwarding import CONTROLLER, OTHER, creation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.configuration.listeners import Endpoint
@@ -23,10 +21,8 @@ from odradek.protocol.messages.describe_topic_partitions import (
 )
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tests.handlers.brokers import SimulatedBroker
 from tests.replica.test_housekeeping import pass_time
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import SimulatedBroker
 
 HERE, WITHOUT_LISTENER, FENCED, REACHABLE = range(4)
 CLIENT_ENDPOINT = {"PLAINTEXT": Endpoint("elsewhere", 9093)}

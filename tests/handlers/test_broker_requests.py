@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResu
 from odradek.controller.decisions.topics import Assignment, NewTopic
 from odradek.controller.requests import CreateTopics
 from odradek.handlers.context import ClientConnection
+from odradek.metadata.entities import TopicImage
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -22,13 +24,8 @@ from odradek.protocol.messages.alter_partition import (
     TopicData,
 )
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from odradek.protocol.schema import Request, Response
 from tests.handlers.forwarding_cluster import BROKER_LISTENER, CLIENT_LISTENER, TwoBrokers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.metadata.entities import TopicImage
-    from odradek.protocol.schema import Request, Response
 
 CONTROLLER, OTHER = 0, 1
 EPOCH = 100  # of broker 0; that of broker 1 is the next

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import alter_client_quotas as alter
 from odradek.protocol.messages import describe_client_quotas as describe
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import AnyBroker, SimulatedBroker
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 
 EXACT, DEFAULT, ANY = 0, 1, 2
 RATE = "producer_byte_rate"

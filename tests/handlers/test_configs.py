@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode
@@ -16,7 +14,7 @@ from odradek.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from tests.handlers.brokers import SimulatedBroker
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
@@ -25,9 +23,6 @@ from tests.handlers.requests import (
     create_topic,
     produce,
 )
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import AnyBroker
 
 GROUP, CLIENT_METRICS, BROKER_LOGGER = 32, 16, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)

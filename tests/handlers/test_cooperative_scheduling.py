@@ -4,8 +4,9 @@ answered before it is."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -46,16 +47,12 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from odradek.protocol.schema import Request, Response
+from odradek.testing import RunningBroker
 from tests.server.broker_in_this_process import BrokerInThisProcess
 from tests.server.conftest import watched_broker
 from tests.server.requests import create_topic
 from tests.wire import WireClient, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from odradek.protocol.schema import Request, Response
-    from odradek.testing import RunningBroker
 
 COUNT = 2 * ELEMENTS_PER_TURN + 7
 NAMES = [f"t-{number}" for number in range(COUNT)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode
@@ -14,6 +12,7 @@ from odradek.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
 )
 from odradek.protocol.schema import Struct
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import (
     begin_fetch,
     create_topic,
@@ -24,9 +23,6 @@ from tests.handlers.requests import (
     size_of,
     wanted,
 )
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import AnyBroker, SimulatedBroker
 
 
 def grow(

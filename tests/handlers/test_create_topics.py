@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
@@ -16,11 +15,8 @@ from odradek.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from tests.handlers.brokers import SimulatedBroker
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import create_topic, describe_topic, list_offset, produce
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import AnyBroker
 
 
 def create(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode
@@ -13,6 +11,7 @@ from odradek.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import (
     base_offsets,
     batch,
@@ -23,9 +22,6 @@ from tests.handlers.requests import (
     list_offset,
     produce,
 )
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import AnyBroker, SimulatedBroker
 
 FIVE = batch(*[b"v"] * 5)
 

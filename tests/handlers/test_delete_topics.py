@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from tests.handlers.brokers import SimulatedBroker
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import batch, create_topic, delete_topic, describe_topic, list_offset, produce
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import AnyBroker
 
 UNKNOWN_ID = UUID(int=0xABCDEF)
 NO_ID = UUID(int=0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from odradek.protocol.messages.describe_broker_metrics import (
 from odradek.security.principals import Principal
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import batch, create_topic, produce
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SECURED: dict[str, Any] = {
     "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

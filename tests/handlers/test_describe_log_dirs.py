@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,12 +12,9 @@ from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
 )
-from tests.handlers.brokers import SimulatedBroker
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import batch, create_topic, produce
 from tests.replica.held_workers import HeldWorkers
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import AnyBroker
 
 SIZE = len(batch())
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode
@@ -13,11 +11,8 @@ from odradek.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
-from tests.handlers.brokers import SimulatedBroker
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import create_topic
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import AnyBroker
 
 Page = list[tuple[str | None, list[int]]]
 

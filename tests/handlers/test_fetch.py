@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 import pytest
 
+from odradek.log.partition_log import PartitionLog
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchTopic
 from tests.handlers.brokers import AnyBroker, SimulatedBroker
@@ -27,11 +29,6 @@ from tests.handlers.requests import (
     topic_of_fives,
     wanted,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from odradek.log.partition_log import PartitionLog
 
 SIZE = len(FIVE)
 LONG_MS = 10_000

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -11,6 +13,7 @@ from odradek.log.stored_segment import LOG_SUFFIX
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from odradek.protocol.messages.fetch import FetchResponse, ForgottenTopic
+from odradek.replica.partition import Partition
 from tests.handlers.brokers import SimulatedBroker, joined
 from tests.handlers.requests import (
     base_offsets,
@@ -26,12 +29,6 @@ from tests.handlers.requests import (
 )
 from tests.replica.held_workers import HeldWorkers
 from tests.wire import decode_response
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from uuid import UUID
-
-    from odradek.replica.partition import Partition
 
 LONG_MS = 10_000
 SIZE = len(batch())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchResponse, FetchTopic, ForgottenTopic
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import (
     batch,
     begin_fetch,
@@ -20,11 +21,6 @@ from tests.handlers.requests import (
     size_of,
     wanted,
 )
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from tests.handlers.brokers import AnyBroker, SimulatedBroker
 
 SIZE = len(batch())
 LONG_MS = 10_000

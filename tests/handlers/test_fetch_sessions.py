@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 from uuid import UUID
+
+import pytest
 
 from odradek.handlers import fetch_sessions
 from odradek.handlers.fetch_sessions import EVICTABLE_AFTER_MS, FetchKey, FetchSession, FetchSessions
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from odradek.replica.fetch_result import FetchResult
-
-if TYPE_CHECKING:
-    import pytest
 
 BY_NAME, BY_ID = 12, 13
 TOPIC_ID = UUID(int=7)

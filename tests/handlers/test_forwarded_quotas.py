@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
@@ -26,9 +27,6 @@ from odradek.protocol.messages.list_offsets import ListOffsetsRequest, ListOffse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from tests.handlers.forwarding_cluster import BROKER_LISTENER, TwoBrokers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CONTROLLER, OTHER = 0, 1
 

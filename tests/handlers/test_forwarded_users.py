@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -22,9 +22,6 @@ from odradek.protocol.messages.renew_delegation_token import RenewDelegationToke
 from odradek.security.principals import Principal
 from odradek.security.scram_credentials import ScramMechanism
 from tests.handlers.forwarding_cluster import TwoBrokers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CONTROLLER, OTHER = 0, 1
 UPSERTION = ScramCredentialUpsertion(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
 from odradek.controller.channel import RefusingChannel
+from odradek.controller.controller import Controller
 from odradek.controller.decisions.topics import NewTopic
 from odradek.controller.requests import AllocateProducerIds, CreateTopics
 from odradek.handlers import waiting_copies
@@ -50,17 +52,11 @@ from odradek.protocol.refusal import Refusal
 from odradek.security.acls.authorizer import AclAuthorizer
 from odradek.security.acls.decisions import AccessRules
 from odradek.security.audit.events import Action, Actor, NoAudit
-from odradek.security.authorizer import Operation, Resource
+from odradek.security.authorizer import Client, Operation, Resource, ResourceType
 from odradek.security.principal_codec import encode_principal
 from odradek.security.principals import Principal
 from tests.handlers.forwarding_cluster import BROKER_LISTENER, CLIENT_LISTENER, TwoBrokers
 from tests.wire import encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.controller.controller import Controller
-    from odradek.security.authorizer import Client, ResourceType
 
 CONTROLLER, OTHER = 0, 1
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from odradek.controller.requests import AllocateProducerIds
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from odradek.controller.requests import AllocateProducerIds
-    from tests.handlers.brokers import AnyBroker, SimulatedBroker
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 
 
 def new_id(broker: AnyBroker, version: int = 5) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from joserfc import jwk
@@ -12,9 +13,6 @@ from joserfc import jwk
 from odradek.handlers.issuer_keys import SHORTEST_INTERVAL_MS, IssuerKeys
 from odradek.security.sasl.json_web_tokens import InvalidToken, UnknownKey
 from tests.metadata.inline_host import inline_host
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 URL = "https://issuer/keys"
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import alter_configs, create_topic
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import AnyBroker, SimulatedBroker
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -16,12 +16,8 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import NOW_MS, batch, create_topic, delete_records, delete_topic, list_offset, produce
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.handlers.brokers import AnyBroker, SimulatedBroker
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -16,9 +16,6 @@ from odradek.protocol.messages.list_transactions import ListTransactionsRequest,
 from odradek.security.authorizer import ResourceType
 from tests.handlers.brokers import SimulatedBroker
 from tests.security.authorizers import Forbids
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 TRANSACTION = 1
 IDS = ("a-1", "a-2", "b-1")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode
@@ -13,10 +11,8 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import batch, create_topic, delete_records, end_of_epoch, produce
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import AnyBroker, SimulatedBroker
 
 FIVE = batch(*[b"v"] * 5)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.controller.decisions.configs import AlterOperation
 from odradek.protocol.errors import ErrorCode
@@ -19,11 +20,6 @@ from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from tests.handlers.forwarding_cluster import TwoBrokers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.configuration.broker_configs import BrokerConfig
 
 CONTROLLER, OTHER = 0, 1
 BROKER = ConfigResourceType.BROKER

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode
@@ -20,10 +18,8 @@ from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from tests.handlers.brokers import AnyBroker
 from tests.handlers.requests import create_topic, describe_topic
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import AnyBroker
 
 PREFERRED, UNCLEAN = 0, 1
 Answers = dict[tuple[str, int], tuple[ErrorCode, str | None]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
@@ -20,6 +19,7 @@ from odradek.protocol.messages.produce import (
     TopicProduceData,
 )
 from odradek.protocol.records import Record, build_batch
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import (
     BY_NAME,
     NOW_MS,
@@ -33,9 +33,6 @@ from tests.handlers.requests import (
     produce,
     produce_request,
 )
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import AnyBroker, SimulatedBroker
 
 UNKNOWN_ID = UUID(int=0xABCDEF)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple
 
 import pytest
 
@@ -16,16 +17,12 @@ from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.records import Record, build_batch
+from odradek.replica.partition import Partition
 from tests.handlers.brokers import SimulatedBroker, joined
 from tests.handlers.requests import alter_configs, create_topic, produce_request
 from tests.handlers.test_client_quotas import change as change_quota
 from tests.simulation.simulated_host import InlineWorkers
 from tests.wire import decode_response, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from odradek.replica.partition import Partition
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.produce import ProduceResponse
+from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from tests.handlers.brokers import SimulatedBroker, SimulatedPending
 from tests.handlers.requests import BY_NAME, base_offsets, batch, create_topic, fetch, produce, produce_request
 from tests.replica.test_housekeeping import pass_time
-
-if TYPE_CHECKING:
-    from odradek.protocol.messages.produce import PartitionProduceResponse
-    from tests.handlers.brokers import SimulatedBroker, SimulatedPending
 
 TIMEOUT_MS = 10_000  # of `produce_request`
 

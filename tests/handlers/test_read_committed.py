@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import PartitionData
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from odradek.replica.partition import Partition
+from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import (
     NOW_MS,
     base_offsets,
@@ -26,11 +27,6 @@ from tests.handlers.requests import (
 )
 from tests.replica.committed_reading import committed_offsets
 from tests.replica.transactions import abort, commit, put
-
-if TYPE_CHECKING:
-    from odradek.protocol.messages.fetch import PartitionData
-    from odradek.replica.partition import Partition
-    from tests.handlers.brokers import SimulatedBroker
 
 UNCOMMITTED, COMMITTED = 0, 1
 LONG_MS = 10_000

@@ -3,7 +3,8 @@ and the bytes of the answer are bounded."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -43,10 +44,6 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from tests.coordinator.groups.group_world import GROUP, TOPIC, GroupWorld
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 TIMES = 2 * ELEMENTS_PER_TURN + 200  # more than are handled in one turn
 REPEATED_BYTES = 5_000

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -19,8 +19,10 @@ from odradek.protocol.messages.list_offsets import (
 )
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.sentinels import NO_OFFSET
+from odradek.replica.partition import Partition
 from odradek.replica.replication_throttle import ReplicationThrottle
 from odradek.security.authorizer import Operation
+from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import (
     batch,
     begin_fetch,
@@ -38,13 +40,6 @@ from tests.handlers.requests import (
 )
 from tests.replica.fake_replication import FakeReplication
 from tests.security.authorizers import AllowsOnly
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from odradek.protocol.messages.fetch import FetchRequest, PartitionData
-    from odradek.replica.partition import Partition
-    from tests.handlers.brokers import SimulatedBroker
 
 FOLLOWER, OTHER_FOLLOWER, STRANGER = 1, 2, 7
 LATEST = -1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,6 @@ from tests.handlers.forwarding_cluster import TwoBrokers
 from tests.handlers.requests import create_topic
 from tests.handlers.test_forwarded_quotas import limit
 from tests.handlers.test_forwarding import CONTROLLER, OTHER, RecordingAudit, creation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture

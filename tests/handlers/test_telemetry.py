@@ -6,7 +6,8 @@ import asyncio
 import functools
 import inspect
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -33,9 +34,6 @@ from odradek.telemetry.client_telemetry import MOST_WAITING_PUSHES as MOST_WAITI
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import alter_configs
 from tests.telemetry.otlp_data import counter, histogram, metrics_data
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SECURED: dict[str, Any] = {
     "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
@@ -13,12 +13,10 @@ from odradek.handlers.time_lookups import TimeLookups
 from odradek.log.timestamp_search import TimestampOffset
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.records import Pause
 from odradek.replica.leadership import LogState
+from odradek.replica.partition import Partition
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from odradek.protocol.records import Pause
-    from odradek.replica.partition import Partition
 
 FOUND = TimestampOffset(1_000, 5, 0)
 

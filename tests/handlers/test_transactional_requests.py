@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,11 +22,9 @@ from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
+from odradek.replica.partition import Partition
+from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import create_topic
-
-if TYPE_CHECKING:
-    from odradek.replica.partition import Partition
-    from tests.handlers.brokers import SimulatedBroker
 
 TRANSACTIONAL_ID, GROUP, TOPIC = "id", "group", "topic"
 GROUPS, TRANSACTIONS = 0, 1  # the kinds of coordinators

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,9 +10,7 @@ from odradek.handlers.unsupported_features import INTERVAL_MS, UnsupportedFeatur
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import SimulatedBroker
+from tests.handlers.brokers import SimulatedBroker
 
 
 def features(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,12 +10,8 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from odradek.security.authorizer import Operation
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.security.authorizers import AllowsOnly
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.handlers.brokers import AnyBroker, SimulatedBroker
 
 ELIGIBLE = "eligible.leader.replicas.version"
 UPGRADE, SAFE_DOWNGRADE = 1, 2

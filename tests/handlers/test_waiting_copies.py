@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
@@ -11,12 +9,9 @@ from odradek.handlers import waiting_copies
 from odradek.handlers.waiting_copies import WaitingCopies
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from tests.handlers.brokers import joined
+from tests.handlers.brokers import SimulatedBroker, joined
 from tests.handlers.requests import batch, create_topic
 from tests.wire import decode_response
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import SimulatedBroker
 
 VERSION = 11
 

@@ -6,10 +6,8 @@ from __future__ import annotations
 import asyncio
 import struct
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from types import TracebackType
+from typing import Self
 
 PING_XID = -2
 NO_NODE = -101

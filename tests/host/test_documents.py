@@ -5,17 +5,14 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from odradek.host.documents import LARGEST_DOCUMENT_BYTES, read_document
 from odradek.host.web_document import read_start
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 class Pages(BaseHTTPRequestHandler):

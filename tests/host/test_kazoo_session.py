@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import struct
 import threading
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import pytest
 
 from odradek.host.kazoo_session import KazooSession
 from odradek.host.zookeeper import NoAnswer, SessionClosed, SessionEvent, ZooKeeperError, ZooKeeperSettings
 from tests.host.scripted_zookeeper import ScriptedZooKeeper
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 WAIT_S = 30
 ANSWER_TO_ANOTHER_REQUEST = struct.pack(">iqi", 99, 1, 0)

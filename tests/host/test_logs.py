@@ -5,14 +5,11 @@ from __future__ import annotations
 import io
 import json
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from odradek.host.logs import JsonFormatter, get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STANDARD = logging.getLogger(__name__)
 log = get_logger(__name__)

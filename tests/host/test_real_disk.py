@@ -9,17 +9,14 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.host import real_disk
+from odradek.host.disk import Disk, File
 from odradek.host.real_disk import RealDisk, RealFile
 from odradek.host.slices import FileSlice
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from odradek.host.disk import Disk, File
 
 
 @pytest.fixture

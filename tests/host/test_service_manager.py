@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import socket
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from odradek.host.service_manager import READY, SOCKET_VARIABLE, notify_service_manager
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_notification_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

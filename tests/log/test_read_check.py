@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.host.slices import FileSlice
 from odradek.log.log_config import LogConfig
+from odradek.log.partition_log import PartitionLog
 from odradek.protocol.errors import ErrorCode
 from tests.log.batches import EVERYTHING, append, make_batch, open_log, read_all, split
-
-if TYPE_CHECKING:
-    from odradek.log.partition_log import PartitionLog
-    from tests.simulation.simulated_host import Simulation
+from tests.simulation.simulated_host import Simulation
 
 DIRECTORY = "/data/topic-0"
 CONFIG = LogConfig(index_interval_bytes=0)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.log.log_config import LogConfig, TimestampType
+from odradek.log.partition_log import PartitionLog
 from odradek.log.retention import expire_to, expired_offset, may_have_expired, remove_expired_aside
 from odradek.protocol.batch import HEADER_SIZE_BYTES, has_valid_checksum, read_batch_header, write_batch
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from tests.log.batches import EVERYTHING, NOW_MS, append, make_batch, open_log, read_all
-
-if TYPE_CHECKING:
-    from odradek.log.partition_log import PartitionLog
-    from tests.simulation.simulated_host import Simulation
+from tests.simulation.simulated_host import Simulation
 
 DIRECTORY = "/data/topic-0"
 HOUR_MS = 3_600_000

@@ -10,19 +10,16 @@ from __future__ import annotations
 import asyncio
 import enum
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from odradek.metadata.change_codec import decode_changes, encode_changes
+from odradek.metadata.changes import Change
 from odradek.metadata.commit_parts import encode_commit, join_parts, split_into_parts
+from odradek.metadata.image import MetadataImage
 from odradek.metadata.snapshot import empty_image, image_as_changes, image_from_changes
 from odradek.metadata.store import Commit, CommitOutcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from odradek.metadata.changes import Change
-    from odradek.metadata.image import MetadataImage
 
 MAX_VALUE_BYTES = 1 << 20
 HEAD = "head"

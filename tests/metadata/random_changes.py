@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hypothesis import strategies as st
 
 from odradek.configuration.config_types import ConfigResourceType
@@ -29,6 +27,7 @@ from odradek.metadata.changes import (
     TopicDeleted,
 )
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
+from odradek.metadata.image import MetadataImage
 from odradek.metadata.snapshot import empty_image
 from odradek.metadata.topic_names import is_internal
 from odradek.security.acls.bindings import AclBinding, PatternType, Permission
@@ -36,9 +35,6 @@ from odradek.security.authorizer import Operation, ResourceType
 from odradek.security.delegation_tokens import DelegationToken
 from odradek.security.principals import Principal
 from odradek.security.scram_credentials import ScramCredential, ScramMechanism
-
-if TYPE_CHECKING:
-    from odradek.metadata.image import MetadataImage
 
 NAMES = ["a", "b.c", "__consumer_offsets", "d-e"]
 

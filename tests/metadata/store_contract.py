@@ -7,28 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odradek.configuration.config_types import ConfigResourceType
-from odradek.metadata.changes import ConfigsChanged, ProducerIdsAllocated, TopicCreated
+from odradek.metadata.changes import Change, ConfigsChanged, ProducerIdsAllocated, TopicCreated
 from odradek.metadata.commit_parts import MAX_COMMIT_BYTES, MAX_PART_BYTES, encode_commit
 from odradek.metadata.entities import PartitionImage, TopicImage
+from odradek.metadata.image import MetadataImage
 from odradek.metadata.snapshot import empty_image
-from odradek.metadata.store import CommitOutcome, CommitTooLarge
+from odradek.metadata.store import CommitOutcome, CommitTooLarge, MetadataStore
 from odradek.metadata.zookeeper_store import ZooKeeperStore
 from tests.example_counts import examples
 from tests.metadata.random_changes import commits
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from odradek.metadata.changes import Change
-    from odradek.metadata.image import MetadataImage
-    from odradek.metadata.store import MetadataStore
 
 
 class StoreFactory(Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
 
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.metadata.changes import (
@@ -16,13 +15,11 @@ from odradek.metadata.changes import (
     TopicCreated,
 )
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
+from odradek.metadata.image import MetadataImage
 from odradek.metadata.migration import decide_migration
 from odradek.metadata.snapshot import empty_image
 from odradek.security.acls.bindings import AclBinding, PatternType, Permission
 from odradek.security.authorizer import Operation, ResourceType
-
-if TYPE_CHECKING:
-    from odradek.metadata.image import MetadataImage
 
 ENTITY = frozenset({("user", "alice")})
 

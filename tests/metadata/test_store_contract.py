@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.host.workers import ThreadWorkers
 from odradek.metadata import embedded_store
 from odradek.metadata.embedded_store import EmbeddedStore
+from odradek.metadata.store import MetadataStore
 from tests.metadata.crashing_disk import CrashingDisk
 from tests.metadata.inline_host import inline_host
 from tests.metadata.key_value_store import Failure, KeyValueStore, Table
 from tests.metadata.store_contract import StoreContract
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.metadata.store import MetadataStore
 
 HISTORY_COMMITS = 50
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from odradek.host.workers import ThreadWorkers
 from odradek.metadata import zookeeper_snapshots
+from odradek.testing import RunningZooKeeper
 from tests.metadata.store_contract import StoreContract
 from tests.metadata.zookeeper_stores import HISTORY_COMMITS, RealStores, SimulatedStores
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from odradek.testing import RunningZooKeeper
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,9 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -20,10 +21,6 @@ from odradek.metadata.changes import ProducerIdsAllocated
 from odradek.metadata.store import CommitOutcome
 from odradek.metadata.zookeeper_store import ZooKeeperStore
 from tests.metadata.inline_host import inline_host
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 HOST = "127.0.0.1"
 QUORUM_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from odradek.host.zookeeper import CreateNode, ZooKeeperError
+from odradek.host.zookeeper import CreateNode, Operation, ZooKeeperError, ZooKeeperSession
 from odradek.metadata import zookeeper_snapshots
 from odradek.metadata.changes import ProducerIdsAllocated
 from odradek.metadata.store import CommitOutcome
 from odradek.metadata.zookeeper_layout import HEAD, SNAPSHOTS, decode_head
+from odradek.metadata.zookeeper_store import ZooKeeperStore
 from tests.metadata.zookeeper_stores import SimulatedStores
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from odradek.host.zookeeper import Operation, ZooKeeperSession
-    from odradek.metadata.zookeeper_store import ZooKeeperStore
 
 SNAPSHOT_COMMITS = 10
 WAIT_S = 20

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,15 +19,11 @@ from odradek.metadata.commit_parts import encode_commit
 from odradek.metadata.store import CommitOutcome, StoreError
 from odradek.metadata.zookeeper_layout import CHANGES, CONTROLLER, PARTS, SNAPSHOTS
 from odradek.metadata.zookeeper_store import ZooKeeperStore
+from odradek.testing import RunningZooKeeper
 from tests.metadata.inline_host import inline_host
 from tests.metadata.store_contract import commit_all, large_topic
 from tests.metadata.zookeeper_proxy import Loss, ZooKeeperProxy
 from tests.metadata.zookeeper_stores import RealStores
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from odradek.testing import RunningZooKeeper
 
 WAIT_S = 60
 

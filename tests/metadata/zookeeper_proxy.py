@@ -8,10 +8,8 @@ from __future__ import annotations
 import asyncio
 import enum
 import struct
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from types import TracebackType
+from typing import Self
 
 MULTI = 14
 _LENGTH = struct.Struct(">i")

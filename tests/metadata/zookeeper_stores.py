@@ -7,19 +7,16 @@ import asyncio
 import itertools
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from odradek.host.host import Host
 from odradek.host.kazoo_session import KazooSession
-from odradek.host.zookeeper import ConnectionLost, ZooKeeperSettings
+from odradek.host.workers import ThreadWorkers
+from odradek.host.zookeeper import ConnectionLost, ZooKeeperSession, ZooKeeperSettings
+from odradek.metadata.store import MetadataStore
 from odradek.metadata.zookeeper_store import ZooKeeperStore
 from tests.metadata.inline_host import CountingEntropy, inline_host
 from tests.simulation.simulated_zookeeper import Ensemble, SimulatedSession
-
-if TYPE_CHECKING:
-    from odradek.host.host import Host
-    from odradek.host.workers import ThreadWorkers
-    from odradek.host.zookeeper import ZooKeeperSession
-    from odradek.metadata.store import MetadataStore
 
 HISTORY_COMMITS = 50
 SESSION_TIMEOUT_MS = 60_000  # of a busy machine; a test that ends a session says so

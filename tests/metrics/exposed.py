@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
-if TYPE_CHECKING:
-    from odradek.local.running_broker import RunningBroker
+from odradek.local.running_broker import RunningBroker
 
 TIMEOUT_S = 30.0
 

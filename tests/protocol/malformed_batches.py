@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 import struct
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import cramjam
 
@@ -25,9 +26,6 @@ from odradek.protocol.batch import (
 from odradek.protocol.compression import XERIAL_HEADER, Compression, compress
 from odradek.protocol.records import Record, build_batch
 from odradek.protocol.varints import encode_varlong
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 SEED = 20_011
 TIMESTAMP_MS = 1_790_000_000_000

@@ -8,20 +8,16 @@ import struct
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.handlers.registry import build_cluster_registry
 from odradek.protocol.framing import decode_request_header
 from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.schema import Request
 from odradek.protocol.varints import encode_unsigned_varint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from odradek.protocol.schema import Request
 
 ROOT = Path(__file__).parents[2]
 HEADER = "header"

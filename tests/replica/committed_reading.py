@@ -3,18 +3,13 @@ are dropped, from the first offset of each to its marker."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from odradek.host.slices import FileSlice
 from odradek.protocol.control_records import ControlRecordType, read_end_transaction_marker
 from odradek.protocol.errors import ErrorCode
-from odradek.replica.fetch_result import FetchIsolation
+from odradek.replica.fetch_result import FetchIsolation, FetchResult
+from odradek.replica.partition import Partition
 from odradek.replica.partition_fetch import fetch_from
 from tests.log.batches import split
-
-if TYPE_CHECKING:
-    from odradek.replica.fetch_result import FetchResult
-    from odradek.replica.partition import Partition
 
 
 def fetch(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.conftest import name, nothing_fails_unseen
 from tests.replica.held_workers import HeldWorkers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["broker", "name", "nothing_fails_unseen", "workers"]
 

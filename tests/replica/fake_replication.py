@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from odradek.replica.replication_context import Proposer
+from odradek.replica.replication_context import Proposer
 
 
 class FakeReplication:

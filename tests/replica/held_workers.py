@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple
 
 from odradek.host.workers import DirectoryWorkers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 from uuid import UUID
 
-from odradek.host.workers import DirectoryWorkers
+from odradek.host.workers import DirectoryWorkers, WorkerPool
+from odradek.log.log_config import LogConfig
 from odradek.log.log_directory import LogDirectory
 from odradek.log.partition_log import PartitionLog
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.partition import Partition
 from odradek.replica.truncating import Truncations
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from odradek.host.workers import WorkerPool
-    from odradek.log.log_config import LogConfig
-    from tests.simulation.simulated_host import Simulation
+from tests.simulation.simulated_host import Simulation
 
 T = TypeVar("T")
 HERE, ELSEWHERE = 0, 1

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.protocol.batch import assign_offset
@@ -16,15 +16,11 @@ from odradek.protocol.messages.alter_replica_log_dirs import (
 )
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from odradek.replica.moves.single_move import LogMove
+from odradek.replica.partition import Partition
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import alter_configs, batch, create_topic, produce
 from tests.log.compaction.compacted_logs import records_of
 from tests.replica.test_housekeeping import pass_time
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from odradek.replica.partition import Partition
-    from tests.handlers.brokers import AnyBroker, SimulatedBroker
 
 
 def move(broker: AnyBroker, topic: str, path: str, partition: int = 0) -> ErrorCode:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from odradek.replica.clock_skew_guard import ACCEPTED_AFTER_MS, ACCEPTED_AFTER_START_MS, HOUR_MS, ClockSkewGuard
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DAY_MS = 24 * HOUR_MS
 STEP_MS = 60_000

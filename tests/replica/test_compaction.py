@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
+from odradek.host.background import BackgroundContext
 from odradek.log.aborted_transactions import collect_aborted
 from odradek.log.checkpoints import decode_checkpoint
-from odradek.log.compaction.compactor import compact
+from odradek.log.compaction.compactor import CompactionJob, compact
 from odradek.protocol.batch import assign_offset
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from odradek.protocol.records import Record, build_batch
+from odradek.replica.compaction import Compaction
+from odradek.replica.partition import Partition
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import alter_configs, create_topic, delete_topic, fetch, produce
 from tests.log.batches import NOW_MS
@@ -26,14 +30,6 @@ from tests.replica.test_sparse_table import ELSEWHERE, HERE, change_partition
 from tests.replica.transactions import abort, commit
 from tests.replica.transactions import put as put_in_transaction
 from tests.simulation.simulated_host import InlineBackground
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator
-
-    from odradek.host.background import BackgroundContext
-    from odradek.log.compaction.compactor import CompactionJob
-    from odradek.replica.compaction import Compaction
-    from odradek.replica.partition import Partition
 
 CHECKPOINT = "/data/cleaner-offset-checkpoint"
 BACKOFF_SECONDS = 17

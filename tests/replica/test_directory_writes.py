@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from odradek.log.log_directory import LogDirectory
 from odradek.replica.directory_writes import DirectoryWrites
-
-if TYPE_CHECKING:
-    from odradek.log.log_directory import LogDirectory
 
 ONE, TWO = cast("LogDirectory", "one"), cast("LogDirectory", "two")
 

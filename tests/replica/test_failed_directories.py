@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -26,9 +26,6 @@ from tests.handlers.requests import (
 )
 from tests.replica.test_compaction import BACKOFF_SECONDS, fill, offsets, put
 from tests.replica.test_housekeeping import pass_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR
 

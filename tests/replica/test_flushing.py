@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.log.partition_log import PartitionLog
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.replica.flushing import LogFlusher, LogRetired, LogTruncated
+from tests.handlers.brokers import SimulatedBroker, SimulatedPending
 from tests.handlers.requests import (
     BY_NAME,
     base_offsets,
@@ -23,11 +24,7 @@ from tests.handlers.requests import (
     produce,
     produce_request,
 )
-
-if TYPE_CHECKING:
-    from odradek.log.partition_log import PartitionLog
-    from tests.handlers.brokers import SimulatedBroker, SimulatedPending
-    from tests.replica.held_workers import HeldWorkers
+from tests.replica.held_workers import HeldWorkers
 
 
 class CountingLog:

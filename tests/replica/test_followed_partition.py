@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,6 @@ from odradek.replica.followed_partition import FIRST_PAUSE_MS, FollowedPartition
 from tests.handlers.requests import batch
 from tests.replica.led_partitions import ELSEWHERE, WITH_A_FOLLOWER, LedPartition
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EPOCH = 5
 

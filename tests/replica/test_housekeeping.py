@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +11,7 @@ from odradek.log import producer_limits
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import batch, create_topic, delete_records, delete_topic, produce
-
-if TYPE_CHECKING:
-    from tests.replica.held_workers import HeldWorkers
+from tests.replica.held_workers import HeldWorkers
 
 
 def pass_time(broker: SimulatedBroker, seconds: float) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
@@ -30,17 +32,12 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from odradek.protocol.messages.produce import ProduceResponse
+from odradek.protocol.schema import Request, Response
 from odradek.replica import log_opening, log_opening_jobs, name_releases
 from odradek.server.node import Node
 from tests.handlers.brokers import joined
 from tests.handlers.requests import BY_NAME, batch, produce_request
 from tests.wire import decode_response, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from odradek.protocol.schema import Request, Response
 
 AnyResponse = TypeVar("AnyResponse", bound="Response")
 

@@ -7,7 +7,7 @@ in-sync and every eligible replica of the controller has all that is committed, 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -24,6 +24,7 @@ from odradek.log.log_directory import LogDirectory
 from odradek.log.partition_log import PartitionLog
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
+from odradek.replica.followers import Followers
 from odradek.replica.partition import ALL_IN_SYNC, Partition
 from odradek.replica.truncating import Truncations
 from tests.example_counts import examples
@@ -32,11 +33,6 @@ from tests.replica.fake_replication import FakeReplication
 from tests.replica.led_partitions import PATH, InlineWorkers
 from tests.replication.planted_bugs import BUGS, planted
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from odradek.replica.followers import Followers
 
 LEADER, FOLLOWERS = 0, (1, 2)
 REPLICAS = (LEADER, *FOLLOWERS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,6 +13,7 @@ from odradek.metadata.entities import PartitionImage
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.fetch_result import FetchIsolation
+from odradek.replica.partition import Partition
 from odradek.replica.partition_fetch import needs_disk
 from odradek.replica.partition_transactions import ProducerDescription
 from odradek.replica.waiting_requests import WaitingFetch
@@ -21,11 +22,6 @@ from tests.replica.committed_reading import committed_offsets, fetch
 from tests.replica.led_partitions import ALONE, ELSEWHERE, WITH_A_FOLLOWER, LedPartition
 from tests.replica.transactions import abort, commit, put
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.replica.partition import Partition
 
 CONFIG = LogConfig(message_timestamp_after_max_ms=EVERYTHING)
 

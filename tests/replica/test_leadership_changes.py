@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
+
+import pytest
 
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.replica import leadership_changes
 from odradek.replica.leadership import LogState
 from odradek.replica.leadership_changes import LeadershipChanges
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    import pytest
-
-    from odradek.replica.partition import Partition
+from odradek.replica.partition import Partition
 
 OWN, OTHER = 1, 2
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
@@ -13,9 +13,6 @@ from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.replica.log_opening import PendingLog, choose_copies, open_logs, spread_evenly, survey
 from tests.handlers.requests import batch
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PARTITION = PartitionImage(0, (0,), (0,), 0, 0, 0)
 TOPIC = TopicImage("topic", UUID(int=1), (PARTITION,), False)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
+
+import pytest
 
 from odradek.replica.log_removal import remove_trees
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_a_path_that_cannot_be_removed_is_logged_and_the_others_are_removed(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from odradek.log.log_config import LogConfig
+from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -13,13 +13,9 @@ from odradek.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
 )
 from odradek.replica.partition import Partition
+from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import alter_configs, batch, create_topic, produce
 from tests.replica.test_sparse_table import ELSEWHERE, HERE, change_partition
-
-if TYPE_CHECKING:
-    from odradek.log.log_config import LogConfig
-    from odradek.metadata.entities import PartitionImage
-    from tests.handlers.brokers import SimulatedBroker
 
 BOTH = (HERE, ELSEWHERE)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode
@@ -14,12 +12,10 @@ from odradek.protocol.messages.create_partitions import (
 )
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import base_offsets, create_topic, describe_topic, fetch, list_offset, produce
+from tests.replica.held_workers import HeldWorkers
 from tests.replica.test_housekeeping import pass_time
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import SimulatedBroker
-    from tests.replica.held_workers import HeldWorkers
 
 ROUND_SECONDS = 1.1
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.log.checkpoints import OffsetCheckpoint
 from odradek.log.partition_log import PartitionLog
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
-from odradek.replica.fetch_result import FetchIsolation
+from odradek.replica.fetch_result import FetchIsolation, FetchResult
 from odradek.replica.leadership import Leadership, LogState
 from odradek.replica.partition import Partition
 from odradek.replica.partition_fetch import fetch_from, needs_disk
+from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import alter_configs, batch, create_topic
-
-if TYPE_CHECKING:
-    from odradek.replica.fetch_result import FetchResult
-    from tests.handlers.brokers import SimulatedBroker
 
 
 @pytest.fixture

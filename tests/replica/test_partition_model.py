@@ -5,7 +5,8 @@ step."""
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import random
+from typing import Any
 from uuid import UUID
 
 from hypothesis import settings
@@ -28,9 +29,6 @@ from tests.example_counts import examples
 from tests.handlers.requests import batch
 from tests.replica.held_workers import HeldWorkers
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    import random
 
 HERE, ELSEWHERE, NO_LEADER = 0, 1, -1
 FLUSH_MESSAGES = 3

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+
+import pytest
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from odradek.replica.partition import Partition
+from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import create_topic, delete_topic, list_offset, produce
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pytest
-
-    from odradek.replica.partition import Partition
-    from tests.handlers.brokers import SimulatedBroker
-    from tests.replica.held_workers import HeldWorkers
+from tests.replica.held_workers import HeldWorkers
 
 
 def test_a_deletion_does_not_wait_for_its_files(broker: SimulatedBroker, workers: HeldWorkers, name: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode
@@ -20,9 +18,7 @@ from tests.handlers.requests import (
     list_offset,
     produce,
 )
-
-if TYPE_CHECKING:
-    from tests.replica.held_workers import HeldWorkers
+from tests.replica.held_workers import HeldWorkers
 
 RECOVERY_POINTS = "/data/recovery-point-offset-checkpoint"
 START_OFFSETS = "/data/log-start-offset-checkpoint"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+
+import pytest
 
 from odradek.replica.periodic_tasks import SingleTasks
-
-if TYPE_CHECKING:
-    import pytest
 
 
 async def test_a_task_that_hangs_keeps_only_its_own_key_from_running() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
+
+import pytest
 
 from odradek.configuration.listeners import Endpoint
 from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
+from odradek.host.clock import Clock
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 from odradek.metadata.snapshot import empty_image
 from odradek.protocol.errors import ErrorCode
@@ -17,13 +21,6 @@ from odradek.replica.in_sync_requests import InSyncRequests
 from odradek.replica.replication import Replication
 from tests.simulation.simulated_clock import pass_time
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import pytest
-
-    from odradek.host.clock import Clock
 
 PAUSE_MS = 500.0
 

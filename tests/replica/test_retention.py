@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,9 +13,6 @@ from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchR
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import batch, create_topic, delete_records, produce
 from tests.replica.test_housekeeping import pass_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HOUR = 3600
 DAY_MS = 24 * HOUR * 1000

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from odradek.metadata.changes import PartitionsChanged
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
@@ -15,6 +13,7 @@ from odradek.protocol.messages.describe_producers import (
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.replica.leadership import Leadership
 from odradek.server.coordination import SingleBroker
+from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import (
     BY_NAME,
     base_offsets,
@@ -31,9 +30,6 @@ from tests.handlers.requests import (
     produce_request,
     wanted,
 )
-
-if TYPE_CHECKING:
-    from tests.handlers.brokers import SimulatedBroker
 
 HERE, ELSEWHERE, NO_LEADER = 0, 7, -1
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -4,8 +4,8 @@ transactions are open, which were aborted, and what a read_committed consumer re
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -22,9 +22,6 @@ from tests.log.compaction.compacted_logs import keyed_batch
 from tests.replica.committed_reading import committed_offsets
 from tests.replica.led_partitions import PATH, LedPartition
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    import random
 
 PRODUCERS = st.sampled_from([1, 2, 3])
 

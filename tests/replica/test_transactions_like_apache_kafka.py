@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from odradek.log.aborted_transactions import collect_aborted
 from odradek.log.log_config import LogConfig
+from odradek.log.transaction_verification import VerificationGuard
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
 from tests.jvm.json_session import JsonSession
@@ -18,12 +21,6 @@ from tests.log.batches import EVERYTHING
 from tests.log.compaction.compacted_logs import keyed_batch
 from tests.replica.led_partitions import LedPartition
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from odradek.log.transaction_verification import VerificationGuard
 
 pytestmark = [pytest.mark.more, pytest.mark.jvm, pytest.mark.timeout(300)]
 

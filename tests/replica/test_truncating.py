@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import errno
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.log.checkpoints import decode_checkpoint
+from odradek.replica.partition import Partition
+from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import create_topic, delete_topic, produce
+from tests.replica.held_workers import HeldWorkers
 from tests.replica.test_sparse_table import ELSEWHERE, HERE, begin_change, change_partition
-
-if TYPE_CHECKING:
-    from odradek.replica.partition import Partition
-    from tests.handlers.brokers import SimulatedBroker
-    from tests.replica.held_workers import HeldWorkers
 
 RECOVERY_POINTS = "/data/recovery-point-offset-checkpoint"
 BOTH = (HERE, ELSEWHERE)

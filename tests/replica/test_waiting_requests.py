@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.metadata.entities import PartitionImage
+from odradek.replica.partition import Partition
 from odradek.replica.waiting_requests import size_between
+from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import (
     base_offsets,
     batch,
@@ -17,10 +17,6 @@ from tests.handlers.requests import (
     partitions_of,
     wanted,
 )
-
-if TYPE_CHECKING:
-    from odradek.replica.partition import Partition
-    from tests.handlers.brokers import SimulatedBroker
 
 SIZE = len(batch())
 MAX_WAIT_MS = 60_000

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record, build_batch
-from odradek.replica.partition import ALL_IN_SYNC
+from odradek.replica.partition import ALL_IN_SYNC, Partition
 from tests.log.batches import NOW_MS, verify
-
-if TYPE_CHECKING:
-    from odradek.replica.partition import Partition
 
 
 def put(partition: Partition, producer_id: int, *values: bytes, timestamp: int = NOW_MS, key: bytes = b"k") -> int:

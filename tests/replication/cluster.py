@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from odradek.protocol.batch import read_batch_header
 from odradek.protocol.errors import ErrorCode
@@ -31,17 +32,12 @@ from odradek.protocol.messages.produce import (
     TopicProduceData,
 )
 from tests.handlers.requests import batch
-from tests.replication.invariants import Invariants, Violation, stored_batches
+from tests.replication.invariants import Invariants, Key, Violation, stored_batches
 from tests.replication.machine import CONTROLLER, Machine
 from tests.replication.tiny_controller import TinyController
 from tests.simulation.simulated_clock import SimulatedClock, SimulatedLoop
 from tests.simulation.simulated_network import SimulatedNetwork
 from tests.simulation.simulated_process import tag_tasks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from tests.replication.invariants import Key
 
 NODES = (0, 1, 2)
 TOPIC = "t"

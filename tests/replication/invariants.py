@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from odradek.protocol.batch import read_batch_header
 from odradek.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from odradek.replica.partition import Partition
-    from tests.replication.machine import Machine
+from odradek.replica.partition import Partition
+from tests.replication.machine import Machine
 
 Key = tuple[str, int]
 

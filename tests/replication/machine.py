@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar, cast
 
 from odradek.client.broker_clients import BrokerClients
 from odradek.configuration.broker_configs import BrokerConfig
+from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
 from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import ClientConnection, CloseConnection, Services
 from odradek.handlers.dispatch import Dispatcher
@@ -19,22 +21,17 @@ from odradek.handlers.registry import build_registry
 from odradek.host.host import Host
 from odradek.host.receive_budget import ReceiveBudget
 from odradek.log.log_directory import LogDirectory
+from odradek.metadata.image import MetadataImage
+from odradek.protocol.schema import Request, Response
 from odradek.replica.partition_table import PartitionTable
 from odradek.replica.replication import Replication
 from odradek.security.authorizer import AllowAll
 from tests.replication.tiny_controller import MIN_IN_SYNC, PORT, TinyController, machine_of
+from tests.simulation.simulated_clock import SimulatedClock
 from tests.simulation.simulated_host import InlineBackground, InlineWorkers, SimulatedEntropy
+from tests.simulation.simulated_network import SimulatedNetwork
 from tests.simulation.simulated_process import Life, LivingClock, SimulatedProcess
 from tests.wire import decode_response, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
-    from odradek.metadata.image import MetadataImage
-    from odradek.protocol.schema import Request, Response
-    from tests.simulation.simulated_clock import SimulatedClock
-    from tests.simulation.simulated_network import SimulatedNetwork
 
 R = TypeVar("R", bound="Response")
 T = TypeVar("T")

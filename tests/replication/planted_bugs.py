@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from odradek.log.partition_log import PartitionLog
+from odradek.metadata.entities import PartitionImage
 from odradek.protocol.sentinels import NO_EPOCH
 from odradek.replica import leadership_changes, partition_fetch
-from odradek.replica.fetch_result import find_divergence
+from odradek.replica.fetch_request_session import FetchPosition
+from odradek.replica.fetch_result import FetchResult, find_divergence
 from odradek.replica.followed_partition import FollowedPartition
 from odradek.replica.followers import Followers
 from odradek.replica.in_sync_replicas import InSyncReplicas
 from odradek.replica.metadata_application import apply_leadership
+from odradek.replica.partition import Partition
 from tests.planting import planting
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from odradek.log.partition_log import PartitionLog
-    from odradek.metadata.entities import PartitionImage
-    from odradek.replica.fetch_request_session import FetchPosition
-    from odradek.replica.fetch_result import FetchResult
-    from odradek.replica.partition import Partition
 
 _position = FollowedPartition.position
 _may_join = InSyncReplicas.may_join

@@ -4,13 +4,16 @@ where they were received, also while other connections receive into the same buf
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
 from uuid import UUID
 
 from odradek.client.broker_address import BrokerAddress
 from odradek.client.broker_clients import BrokerClients
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.listeners import Endpoint
+from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
 from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import Services
 from odradek.handlers.dispatch import Dispatcher
@@ -28,6 +31,7 @@ from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
+from odradek.replica.partition import Partition
 from odradek.replica.partition_table import PartitionTable
 from odradek.replica.replication import Replication
 from odradek.security.authorizer import AllowAll
@@ -35,13 +39,6 @@ from odradek.server.connection_limits import ConnectionLimits
 from odradek.server.listener import Listener
 from tests.handlers.requests import batch
 from tests.replication.invariants import stored_batches
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
-    from odradek.replica.partition import Partition
 
 TOPIC = "t"
 PARTITIONS = 3

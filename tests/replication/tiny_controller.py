@@ -7,22 +7,17 @@ partitions and brokers (KIP-497, KIP-903). It loses nothing and never fails: the
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.configuration.listeners import Endpoint
 from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
-from odradek.metadata.changes import BrokerRegistered, BrokerRemoved, PartitionsChanged, TopicCreated
+from odradek.metadata.changes import BrokerRegistered, BrokerRemoved, Change, PartitionsChanged, TopicCreated
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_LEADER
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from odradek.metadata.changes import Change
 
 MIN_IN_SYNC = 2
 PORT = 9092

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from odradek.local.ports import find_stable_port
 from odradek.local.running_broker import RunningBroker
 from tests.security.tls.certificates import write_certificates
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 USER, PASSWORD = "etl", "wOmbat-7-crossing"

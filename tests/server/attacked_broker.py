@@ -3,9 +3,10 @@ one, who may read, write and create topics of every name, join every group, and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_user_scram_credentials import (
@@ -23,15 +24,11 @@ from odradek.protocol.messages.incremental_alter_configs import (
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from odradek.security.scram_credentials import ScramMechanism, salted_password
+from odradek.testing import RunningBroker
 from tests.server.conftest import watched_broker
 from tests.server.requests import create_topic
 from tests.server.sasl_broker import ALICE, PROPERTIES
 from tests.wire import WireClient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from odradek.testing import RunningBroker
 
 COMPACTED, HARMLESS, RECOMPRESSED = "compacted", "plain", "recompressed"
 SCRAM_USER, SCRAM_PASSWORD, SALT = "carol", "carol secret", b"salt of sixteen."

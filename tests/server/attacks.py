@@ -13,7 +13,7 @@ import socket
 import struct
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 from uuid import UUID
 
 import scramp
@@ -55,9 +55,6 @@ from tests.server.state_attacks import STATE_ATTACKS
 from tests.server.test_hostile_peers import bomb, error_of, produce_as
 from tests.telemetry.otlp_data import counter, metrics_data
 from tests.wire import WireClient, decode_response, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MEBIBYTE = 1 << 20
 HELD_CONNECTIONS = 200

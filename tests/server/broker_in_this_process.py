@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
 
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.host.host import real_host
+from odradek.replica.partition import Partition
 from odradek.server.broker import Broker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from pathlib import Path
-
-    from odradek.replica.partition import Partition
 
 T = TypeVar("T")
 

@@ -12,12 +12,9 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 from tests.forks.client import OF_BROKERS, fork_server
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 READY = re.compile(r"is ready on (.+) \(data in (.+?)(?:; metrics on \S+)?\)$", re.MULTILINE)
 TIMEOUT_SECONDS = 60.0  # not how long it takes, but how long a busy machine may need

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.create_topics import (
@@ -21,9 +19,7 @@ from odradek.protocol.messages.list_offsets import (
 )
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from odradek.protocol.records import Record, build_batch
-
-if TYPE_CHECKING:
-    from tests.wire import WireClient
+from tests.wire import WireClient
 
 VERSION = 12  # of Produce and Fetch: topics have names
 

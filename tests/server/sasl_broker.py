@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from odradek.testing import broker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.testing import RunningBroker
+from odradek.testing import RunningBroker, broker
 
 ALICE = {"sasl.username": "alice", "sasl.password": "alice secret"}
 PLAIN_LINE = (

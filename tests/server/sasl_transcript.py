@@ -4,19 +4,16 @@ and texts, or that it closes the connection. The same on Odradek and on Apache K
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from odradek.protocol.schema import Request, Response
 from tests.wire import WireClient, decode_response, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from odradek.protocol.schema import Request, Response
 
 RIGHT, WRONG, UNKNOWN = b"\0alice\0alice secret", b"\0alice\0wrong", b"\0nobody\0wrong"
 VERSIONS = ("versions",)

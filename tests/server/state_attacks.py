@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
-from typing import TYPE_CHECKING
 
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
@@ -29,12 +28,10 @@ from odradek.protocol.messages.produce import (
 )
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from odradek.protocol.records import Record, build_batch
+from tests.server.attacked_broker import Target
 from tests.server.requests import VERSION, create_topic
 from tests.server.test_hostile_peers import error_of, produce_as
 from tests.wire import WireClient, decode_response, encode_request
-
-if TYPE_CHECKING:
-    from tests.server.attacked_broker import Target
 
 MEBIBYTE = 1 << 20
 SESSION_TIMEOUT_MS = 1_800_000  # the longest

@@ -6,7 +6,7 @@ import contextlib
 import socket
 import struct
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -25,12 +25,8 @@ from odradek.protocol.messages.produce import (
     TopicProduceData,
 )
 from odradek.protocol.records import Record, build_batch
+from odradek.testing import RunningBroker
 from tests.wire import WireClient, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.testing import RunningBroker
 
 PRODUCE_VERSION = 9
 MEBIBYTE = 1 << 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import confluent_kafka
 import psutil
@@ -12,14 +12,9 @@ import pytest
 
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.server.connection import FRAMES_BEFORE_AUTHENTICATION, LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES
-from tests.server.sasl_broker import ALICE, sasl_broker
+from tests.server.sasl_broker import ALICE, SaslBroker, sasl_broker
 from tests.waiting import eventually
 from tests.wire import WireClient, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.server.sasl_broker import SaslBroker
 
 PATIENCE_S = 60
 MOST_GROWTH_BYTES = 16 << 20

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from pathlib import Path
+from typing import Any, TypeVar, TypeVarTuple
+
+import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.controller.requests import CreateTopics
 from odradek.host.host import real_host
 from odradek.host.network import CannotListen, run_on_fast_loop
+from odradek.host.workers import DirectoryWorkers, Workers
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.server import broker as broker_module
 from odradek.server.broker import Broker
 from tests.server.requests import VERSION, fetch_request
 from tests.wire import decode_response, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from pathlib import Path
-
-    import pytest
-
-    from odradek.host.workers import DirectoryWorkers, Workers
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
@@ -21,13 +22,9 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from odradek.protocol.schema import Request, Response
 from odradek.testing import RunningBroker, zookeeper
 from tests.wire import WireClient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.protocol.schema import Request, Response
 
 TOPIC = "t"
 REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED

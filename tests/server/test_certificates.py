@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,6 @@ from odradek.server import tls_context as tls_context_module
 from odradek.server.certificates import Certificates
 from odradek.server.tls_context import RefreshedContext
 from tests.security.tls.certificates import write_certificates
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PATIENCE_S = 30.0
 

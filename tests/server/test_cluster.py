@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -12,15 +12,10 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic  # type
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from odradek.testing import BrokerError, RunningBroker, zookeeper
+from odradek.testing import BrokerError, RunningBroker, RunningZooKeeper, zookeeper
 from tests.metrics.exposed import exposed
 from tests.waiting import eventually
 from tests.wire import WireClient
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from odradek.testing import RunningZooKeeper
 
 WAIT_S = 60
 

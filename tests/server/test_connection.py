@@ -9,7 +9,6 @@ import select
 import socket
 import struct
 import time
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -24,6 +23,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from odradek.protocol.messages.produce import ProduceResponse
+from odradek.testing import RunningBroker
 from tests.server.conftest import watched_broker
 from tests.server.requests import (
     VERSION,
@@ -39,9 +39,6 @@ from tests.server.requests import (
 )
 from tests.waiting import eventually
 from tests.wire import WireClient, decode_response, encode_request
-
-if TYPE_CHECKING:
-    from odradek.testing import RunningBroker
 
 MEBIBYTE = 1 << 20
 

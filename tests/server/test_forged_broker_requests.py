@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,7 +23,7 @@ from odradek.protocol.messages import (
 )
 from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from odradek.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from odradek.protocol.schema import Struct
+from odradek.protocol.schema import Request, Response, Struct
 from odradek.security.principal_codec import encode_principal
 from odradek.security.principals import Principal
 from odradek.testing import zookeeper
@@ -30,11 +31,6 @@ from tests.server.attacked_broker import authenticate, handshake
 from tests.server.conftest import watched_broker
 from tests.server.requests import create_topic
 from tests.wire import WireClient, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.protocol.schema import Request, Response
 
 pytestmark = pytest.mark.timeout(300)
 NODE, TOPIC = 1, "orders"

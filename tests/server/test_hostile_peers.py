@@ -10,7 +10,7 @@ import contextlib
 import gzip
 import socket
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import cramjam
 import crc32c
@@ -25,15 +25,11 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.records import Record, build_batch
 from odradek.protocol.varints import encode_unsigned_varint
+from odradek.testing import RunningBroker
 from tests.server.conftest import watched_broker
 from tests.server.requests import VERSION, batch, create_topic, end_offset, greet, produce_request
 from tests.waiting import eventually
 from tests.wire import WireClient, decode_response, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.testing import RunningBroker
 
 MEBIBYTE = 1 << 20
 MOST_GROWTH_BYTES = 16 * MEBIBYTE

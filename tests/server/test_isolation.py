@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from odradek.host.zookeeper import SessionEvent
 from odradek.server.isolation import Isolation
 from tests.server.manual_clock import ManualClock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TIMEOUT_MS = 4000.0
 

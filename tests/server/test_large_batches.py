@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.log.batch_conversion import EVENT_LOOP_BYTES
@@ -12,12 +10,10 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceResponse
 from odradek.protocol.records import Record, build_batch, read_records
+from odradek.testing import RunningBroker
 from tests.server.requests import VERSION, create_topic, end_offset, fetch_request, produce_request, records_of
 from tests.waiting import eventually
 from tests.wire import WireClient, decode_response, encode_request
-
-if TYPE_CHECKING:
-    from odradek.testing import RunningBroker
 
 LARGE = bytes(2 * EVENT_LOOP_BYTES)
 REQUESTS = 20

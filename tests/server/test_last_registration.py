@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.host.host import Host
 from odradek.log.log_directory import LogDirectory
 from odradek.server.last_registration import FILE_NAME, read_previous_epochs, write_epochs
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from odradek.host.host import Host
 
 PATHS = ("/a", "/b")
 EPOCHS = (4, 7)

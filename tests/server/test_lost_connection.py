@@ -6,8 +6,9 @@ import asyncio
 import gc
 import socket
 import warnings
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,6 @@ from odradek.handlers.dispatch import AwaitedAnswer
 from odradek.host.frame_buffer import ReceiveBuffers
 from odradek.host.network import ShortAnswers
 from odradek.server.connection import Connection
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 async def response() -> None:

@@ -6,7 +6,9 @@ After NOT_COORDINATOR to its first OffsetFetch, librdkafka 2.16 reports an error
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -19,10 +21,6 @@ from odradek.replica import log_opening_jobs
 from odradek.replica.log_opening import open_logs
 from tests.server.broker_in_this_process import BrokerInThisProcess
 from tests.wire import WireClient, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 TOPIC, GROUP = "topic", "group"
 TIMEOUT_S = 10.0

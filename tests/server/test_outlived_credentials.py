@@ -3,8 +3,8 @@ credential is checked when an exchange takes place, and a session lasts as long 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 import scramp
@@ -30,9 +30,6 @@ from odradek.security.scram_credentials import ScramMechanism, salted_password
 from tests.server.sasl_broker import SaslBroker, sasl_broker
 from tests.server.test_sasl import SALT, is_closed, log_in, metadata, token_log_in
 from tests.wire import WireClient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OWNER, RENEWER, PASSWORD = "olga", "rene", "secret"
 SCRAM = ScramMechanism.SCRAM_SHA_512

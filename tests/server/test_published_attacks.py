@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 from uuid import UUID
 
 import psutil
@@ -28,14 +29,9 @@ from odradek.protocol.messages import (
 )
 from odradek.protocol.varints import encode_unsigned_varint
 from odradek.server.connection import LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES
-from tests.server.attacked_broker import HARMLESS, attacked_broker, authenticate, handshake, log_in
+from tests.server.attacked_broker import HARMLESS, AttackedBroker, attacked_broker, authenticate, handshake, log_in
 from tests.waiting import eventually
 from tests.wire import WireClient, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.server.attacked_broker import AttackedBroker
 
 MOST_GROWTH_BYTES = 16 << 20
 MOST_TAGGED_FIELDS, MOST_PARTITIONS = 1000, 400

@@ -3,21 +3,17 @@ partition of a broker in this process."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from odradek.replica.partition import Partition
 from tests.replica.transactions import abort, commit, put
 from tests.server.broker_in_this_process import BrokerInThisProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from odradek.replica.partition import Partition
 
 TOPIC = "transactions"
 

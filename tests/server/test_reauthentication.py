@@ -4,7 +4,8 @@ as another user, and an exchange that is refused, cut off or repeated harms nobo
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -23,15 +24,10 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from odradek.protocol.schema import Request, Response
 from tests.server.requests import VERSION, batch, create_topic, end_offset, fetch_request, produce_request
 from tests.server.sasl_broker import SaslBroker, sasl_broker
 from tests.wire import WireClient, decode_response, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from odradek.protocol.schema import Request, Response
 
 TOPIC = "orders"
 TOPIC_TYPE, LITERAL, ALLOW, READ, WRITE = 2, 3, 3, 3, 4

@@ -8,8 +8,9 @@ import socket
 import ssl
 import struct
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psutil
 import pytest
@@ -31,10 +32,6 @@ from tests.server.test_hostile_peers import error_of
 from tests.server.test_time_limits import FRAME, Owner, Peer
 from tests.waiting import eventually
 from tests.wire import WireClient, decode_response, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 LIMIT_BYTES = 256 << 10
 BODY = bytes(300 << 10)

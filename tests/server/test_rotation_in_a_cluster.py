@@ -10,9 +10,10 @@ import os
 import ssl
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -24,9 +25,6 @@ from tests.security.tls.certificates import HOSTS, CertificateFiles, authority, 
 from tests.server.test_rotation_under_load import Counts
 from tests.waiting import eventually
 from tests.wire import WireClient
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = [pytest.mark.soak, pytest.mark.jvm, pytest.mark.timeout(400)]
 BROKERS, CERTIFICATES = 3, 3

@@ -7,10 +7,10 @@ import os
 import ssl
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import scramp
@@ -31,9 +31,6 @@ from odradek.security.scram_credentials import ScramMechanism, salted_password
 from tests.security.tls.certificates import HOSTS, CertificateFiles, authority, write_certificates
 from tests.server.requests import create_topic, produce
 from tests.wire import WireClient
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.timeout(180)
 LOAD_S = 12.0

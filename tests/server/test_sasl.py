@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import scramp
@@ -40,10 +41,6 @@ from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslH
 from odradek.security.scram_credentials import ScramMechanism, salted_password
 from tests.server.sasl_broker import SaslBroker, sasl_broker
 from tests.wire import WireClient, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ALICE = b"\0alice\0alice secret"
 SHORT = b"\0b\0b"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,10 +11,6 @@ from odradek.local.ports import find_stable_port
 from tests.jvm.apache_kafka import ApacheKafka
 from tests.server.sasl_broker import PLAIN_LINE, SaslBroker, sasl_broker
 from tests.server.sasl_transcript import CONVERSATIONS, converse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SCRAM_LINE = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,14 +15,9 @@ from odradek.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from tests.server.process import broker_process
+from tests.server.process import BrokerProcess, broker_process
 from tests.server.requests import create_topic, greet, produce
 from tests.wire import WireClient
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.server.process import BrokerProcess
 
 LOCAL = "PLAINTEXT://127.0.0.1:0"
 SOAK = pytest.mark.soak  # of cases that differ in a rule only, which tests/configuration checks without a process

@@ -6,13 +6,13 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.protocol.batch import read_batch_header
 from odradek.protocol.messages.fetch import FetchResponse
 from odradek.server.listener import RESPONSES_NOT_READ
+from odradek.testing import RunningBroker
 from tests.server.conftest import watched_broker
 from tests.server.process import broker_process
 from tests.server.requests import (
@@ -27,9 +27,6 @@ from tests.server.requests import (
     records_of,
 )
 from tests.wire import WireClient, decode_response, encode_request
-
-if TYPE_CHECKING:
-    from odradek.testing import RunningBroker
 
 LOCAL = "PLAINTEXT://127.0.0.1:0"
 MARK = ".kafka_cleanshutdown"

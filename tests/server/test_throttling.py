@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -28,17 +28,12 @@ from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteT
 from odradek.protocol.messages.fetch import FetchPartition, FetchResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceResponse
+from odradek.protocol.schema import Request
+from odradek.testing import RunningBroker
 from tests.server.conftest import watched_broker
 from tests.server.requests import VERSION, batch, create_topic, end_offset, fetch_request, greet, produce_request
 from tests.waiting import eventually
-from tests.wire import WireClient, decode_response, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.protocol.schema import Request
-    from odradek.testing import RunningBroker
-    from tests.wire import AnyResponse
+from tests.wire import AnyResponse, WireClient, decode_response, encode_request
 
 # With two samples of a second the rate is measured over at least one second, so that tests need not wait for long.
 PROPERTIES = {

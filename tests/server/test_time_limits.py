@@ -6,7 +6,8 @@ import asyncio
 import socket
 import ssl
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from odradek.handlers.context import ClientConnection
 from odradek.handlers.dispatch import LaterAnswer
 from odradek.host.frame_buffer import ReceiveBuffers
 from odradek.host.network import ShortAnswers
+from odradek.host.receive_budget import ReceiveBudget
 from odradek.host.tls_connection import TlsConnection, TlsResources
 from odradek.protocol.messages.api_versions import ApiVersionsResponse
 from odradek.protocol.schema import Response
@@ -31,11 +33,6 @@ from odradek.server.connection_watch import (
 )
 from odradek.server.refusal_log import RefusalLog
 from tests.server.manual_clock import ManualClock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.host.receive_budget import ReceiveBudget
 
 ANSWER = b"\0\0\0\4\0\0\0\0"
 FRAME = struct.pack(">i", 8) + bytes(8)

@@ -8,7 +8,8 @@ import re
 import socket
 import ssl
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -19,10 +20,6 @@ from tests.security.tls.certificates import CertificateFiles, authority, write_c
 from tests.security.tls.openssl_client import key_updates_until_closed, missing, renegotiates
 from tests.waiting import eventually
 from tests.wire import encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.timeout(120)
 PATIENCE_S = 30.0

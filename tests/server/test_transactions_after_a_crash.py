@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -22,9 +22,6 @@ from tests.clients.wire.transactions import (
     send,
 )
 from tests.wire import WireClient, connect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NAME, TOPIC, GROUP_ID = "copier", "copies", "readers"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +15,6 @@ from odradek.security.scram_credentials import ScramMechanism
 from odradek.server.user_store import add_user
 from tests.metadata.inline_host import inline_host
 from tests.simulation.simulated_cluster import SimulatedCluster
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BOTH = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from odradek.protocol.batch import read_batch_header
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
@@ -34,12 +32,15 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from odradek.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from odradek.protocol.records import Record, build_batch
 from tests.simulation.world import ModelBatch, ModelPartition, ModelTopic, World
-
-if TYPE_CHECKING:
-    from odradek.protocol.messages.produce import PartitionProduceResponse
 
 LATEST, EARLIEST = -1, -2
 CONTENT_POSITION = 17  # base offset, length, leader epoch and magic lie before the CRC

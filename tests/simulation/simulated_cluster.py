@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.listeners import Endpoint
+from odradek.host.host import Host
+from odradek.host.zookeeper import ZooKeeperSettings
 from odradek.metadata.zookeeper_store import ZooKeeperStore
 from odradek.server.cluster_member import ClusterMember
 from odradek.server.node import Node
 from tests.simulation.simulated_disk import SimulatedDisk
 from tests.simulation.simulated_host import Simulation
 from tests.simulation.simulated_zookeeper import Ensemble, SimulatedSession
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from odradek.host.host import Host
-    from odradek.host.zookeeper import ZooKeeperSettings
 
 T = TypeVar("T")
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import random
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeVar, cast
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from typing import TYPE_CHECKING, Any, TypeVar
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
+from odradek.host.clock import Timer
+from tests.simulation.simulated_clock import SimulatedClock, SimulatedLoop
 from tests.simulation.simulated_disk import SimulatedDisk
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Coroutine
-
-    from odradek.host.clock import Timer
-    from tests.simulation.simulated_clock import SimulatedClock, SimulatedLoop
-    from tests.simulation.simulated_network import SimulatedNetwork
+from tests.simulation.simulated_network import SimulatedNetwork
 
 T = TypeVar("T")
 LIFE: contextvars.ContextVar[Life | None] = contextvars.ContextVar("life", default=None)

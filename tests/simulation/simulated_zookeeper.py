@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from odradek.host.zookeeper import (
     ANY_VERSION,
@@ -28,6 +29,7 @@ from odradek.host.zookeeper import (
     NodeStat,
     NoNode,
     NotEmpty,
+    Operation,
     SessionClosed,
     SessionEvent,
     SessionExpired,
@@ -35,11 +37,6 @@ from odradek.host.zookeeper import (
     ZooKeeperError,
 )
 from tests.simulation.simulated_clock import pass_time
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from odradek.host.zookeeper import Operation
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ Seeds are fixed, so that a failure is a fact and not a mood; `ODRADEK_SIMULATION
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +15,6 @@ from tests.seeds import seed_parameters
 from tests.simulation import processes
 from tests.simulation.operations import Operations
 from tests.simulation.world import PowerLoss, World
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 STEPS = 400
 

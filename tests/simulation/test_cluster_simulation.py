@@ -4,25 +4,20 @@ one log of commits, and the same metadata everywhere in the end. A failing seed 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.controller.decisions.topics import NewTopic
 from odradek.controller.requests import CreateTopics
 from odradek.metadata.changes import ControllerElected, ProducerIdsAllocated, TopicCreated
-from odradek.metadata.store import CommitOutcome, StoreError
+from odradek.metadata.store import Commit, CommitOutcome, StoreError
 from odradek.metadata.zookeeper_layout import CONTROLLER_EPOCH, HEAD, decode_head
 from odradek.protocol.errors import ErrorCode
 from tests.seeds import seed_parameters
 from tests.simulation.simulated_clock import pass_time
 from tests.simulation.simulated_cluster import SimulatedCluster, SimulatedMember
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from odradek.metadata.store import Commit
 
 SEEDS = seed_parameters("ODRADEK_SESSION_SEEDS", range(1, 5), quick=1)
 SOAK_SEEDS = range(5, 25)

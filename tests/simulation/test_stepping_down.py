@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 from odradek.controller.controller_election import PAUSE_AFTER_STEPPING_DOWN_MS
 from odradek.controller.requests import UnfenceBroker
 from odradek.metadata.store import StoreError
 from tests.simulation.simulated_clock import pass_time
 from tests.simulation.simulated_cluster import SimulatedCluster, SimulatedMember
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 
 def run(story: Callable[[SimulatedCluster], Awaitable[None]]) -> None:

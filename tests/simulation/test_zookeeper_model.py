@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -20,15 +21,11 @@ from odradek.host.zookeeper import (
     NodeStat,
     SetData,
     ZooKeeperError,
+    ZooKeeperSession,
     ZooKeeperSettings,
 )
+from odradek.testing import RunningZooKeeper
 from tests.simulation.simulated_zookeeper import Ensemble, SimulatedSession
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from odradek.host.zookeeper import ZooKeeperSession
-    from odradek.testing import RunningZooKeeper
 
 SESSIONS = 2
 PATHS = ("/a", "/b", "/a/c", "/a/d", "/a/c/e")

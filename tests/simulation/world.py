@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+from uuid import UUID
 
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.listeners import Endpoint
 from odradek.handlers.context import ClientConnection
+from odradek.protocol.schema import Request, Response
 from odradek.server.node import Node
 from tests.simulation.simulated_host import Simulation
 from tests.wire import decode_response, encode_request
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Mapping
-    from uuid import UUID
-
-    from odradek.protocol.schema import Request, Response
 
 AnyResponse = TypeVar("AnyResponse", bound="Response")
 T = TypeVar("T")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import base64
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from odradek.protocol.compression import Compression, compress
@@ -26,9 +27,6 @@ from odradek.protocol.messages.push_telemetry import PushTelemetryRequest, PushT
 from odradek.telemetry.subscriptions import java_set_order, subscription_id, uuid_text
 from tests.telemetry.otlp_data import counter, metrics_data
 from tests.wire import WireClient
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CLIENT_METRICS = 16
 WAIT_S = 30.0

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from odradek.testing import broker
 from tests.jvm.apache_kafka import ApacheKafka
 from tests.telemetry.conversations import CONVERSATIONS, converse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EXPECTED = Path(__file__).parent / "expected" / "conversations.json"
 

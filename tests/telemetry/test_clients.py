@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -14,16 +15,11 @@ from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
-from odradek.testing import broker, cluster
+from odradek.testing import RunningBroker, broker, cluster
 from tests.commands import run_odradek
 from tests.jvm.tools import ToolSession
 from tests.waiting import eventually
 from tests.wire import connect
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from odradek.testing import RunningBroker
 
 WAIT_S = 60.0
 

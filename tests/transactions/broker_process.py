@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from odradek.testing import RunningBroker
+from odradek.testing import RunningBroker
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

@@ -6,16 +6,11 @@ Legal are records of open transactions between those of others, and gaps where a
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from tests.transactions.history import Ending
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.protocol.topic_partition import TopicPartition
-    from tests.transactions.history import Consumed, History, Reading, Transaction, Write
+from odradek.protocol.topic_partition import TopicPartition
+from tests.transactions.history import Consumed, Ending, History, Reading, Transaction, Write
 
 
 def anomalies(history: History) -> list[str]:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeVar
 
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.protocol.schema import Request, Response
 from tests.transactions.requests import Lost
 from tests.wire import decode_response, encode_request
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable
-
-    from odradek.protocol.schema import Request, Response
 
 AnyResponse = TypeVar("AnyResponse", bound="Response")
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from odradek.protocol.topic_partition import TopicPartition
+from odradek.protocol.topic_partition import TopicPartition
 
 NEVER = 2**62
 

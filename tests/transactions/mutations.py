@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from odradek.coordinator.runtime.shard import Shard
 from odradek.coordinator.transactions import transaction_rules
@@ -16,12 +17,7 @@ from odradek.log.producer_state import ProducerState
 from odradek.log.transaction_verification import Verifications
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.partition_transactions import PartitionTransactions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.planting import Planting
-
+from tests.planting import Planting
 
 _end_transaction = transaction_rules.end_transaction
 

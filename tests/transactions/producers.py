@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import random
+from collections.abc import Awaitable, Callable, Sequence
 
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.topic_partition import TopicPartition
 from tests.transactions import requests
-from tests.transactions.history import Consumed, Ending, Write
-from tests.transactions.requests import NOBODY, Identity, Lost
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from odradek.protocol.topic_partition import TopicPartition
-    from tests.transactions.history import History, Transaction
-    from tests.transactions.requests import Connection, Versions
+from tests.transactions.history import Consumed, Ending, History, Transaction, Write
+from tests.transactions.requests import NOBODY, Connection, Identity, Lost, Versions
 
 # A client looks for its coordinator again after these errors, as Java's producer does. After others it repeats its
 # request at the same broker.

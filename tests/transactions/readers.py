@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import random
+from collections.abc import Sequence
 
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.topic_partition import TopicPartition
 from tests.transactions import requests
-from tests.transactions.history import Reading, Seen
+from tests.transactions.history import History, Reading, Seen
 from tests.transactions.producers import RETRIED_AT_LEADER
-from tests.transactions.requests import Lost
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Sequence
-
-    from odradek.protocol.topic_partition import TopicPartition
-    from tests.transactions.history import History
-    from tests.transactions.requests import Connection
+from tests.transactions.requests import Connection, Lost
 
 MOST_FETCHES = 500
 SIZES_BYTES = (1, 200, 1000, 1 << 20)

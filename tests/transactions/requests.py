@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from odradek.protocol.batch import read_batch_header
 from odradek.protocol.control_records import ControlRecordType, read_end_transaction_marker
@@ -14,7 +15,7 @@ from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
 )
 from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from odradek.protocol.messages.offset_fetch import (
@@ -31,13 +32,8 @@ from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 from odradek.protocol.records import Record, build_batch, read_records
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from odradek.protocol.messages.fetch import PartitionData
-    from odradek.protocol.schema import Request, Response
-    from odradek.protocol.topic_partition import TopicPartition
+from odradek.protocol.schema import Request, Response
+from odradek.protocol.topic_partition import TopicPartition
 
 AnyResponse = TypeVar("AnyResponse", bound="Response")
 

@@ -10,22 +10,19 @@ import asyncio
 import contextvars
 import hashlib
 import inspect
-from typing import TYPE_CHECKING, Any
+import random
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.listeners import Endpoint
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
+from odradek.coordinator.transactions.local_markers import LocalMarkers
+from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
 from odradek.handlers.context import ClientConnection
 from odradek.server.node import Node
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Coroutine, Mapping
-
-    from odradek.coordinator.transactions.local_markers import LocalMarkers
-    from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
-    from tests.simulation.simulated_host import Simulation
+from tests.simulation.simulated_host import Simulation
 
 _LIFE: contextvars.ContextVar[int] = contextvars.ContextVar("life", default=0)
 

@@ -8,26 +8,23 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, TypeVarTuple
+from typing import NamedTuple, TypeVar, TypeVarTuple
 
 from odradek.host.workers import DirectoryWorkers
 from odradek.protocol.messages.end_txn import EndTxnRequest
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from odradek.protocol.topic_partition import TopicPartition
 from tests.simulation.simulated_host import InlineWorkers, Simulation
 from tests.transactions.checks import anomalies
 from tests.transactions.faulty_network import FaultyNetwork
 from tests.transactions.history import History
+from tests.transactions.producers import Producer
+from tests.transactions.readers import Reader
 from tests.transactions.simulated_broker import Died, SimulatedBroker
 from tests.transactions.workload import look, make_clients, prepare
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from odradek.protocol.topic_partition import TopicPartition
-    from tests.transactions.producers import Producer
-    from tests.transactions.readers import Reader
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from tests.transactions.checks import anomalies
 from tests.transactions.history import Consumed, Ending, History, Reading, Seen, Transaction, Write
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 A, B, SOURCE = ("a", 0), ("b", 0), ("input", 0)
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -16,9 +16,6 @@ from tests.transactions.checks import anomalies
 from tests.transactions.faulty_network import FaultyNetwork
 from tests.transactions.history import Ending, History
 from tests.transactions.workload import look, make_clients, prepare
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROUNDS = int(os.environ.get("TRANSACTION_KILLS", "15"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))

@@ -5,22 +5,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.planting import planting
+from tests.planting import Planting, planting
 from tests.seeds import chosen_seeds, seed_parameters
 from tests.simulation import processes
 from tests.transactions.mutations import MUTATIONS
 from tests.transactions.simulated_broker import Died
 from tests.transactions.story import tell
-
-if TYPE_CHECKING:
-    import logging
-    from collections.abc import Callable, Iterator
-
-    from tests.planting import Planting
 
 VARIABLE = "ODRADEK_TRANSACTION_SEEDS"
 MOST_SEEDS = 300

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple
 
 import pytest
 
@@ -13,14 +14,9 @@ from odradek.protocol.errors import ErrorCode
 from tests.simulation.simulated_host import InlineWorkers, Simulation
 from tests.transactions import requests
 from tests.transactions.faulty_network import FaultyNetwork
-from tests.transactions.requests import NOBODY, VERSION_1, VERSION_2
+from tests.transactions.requests import NOBODY, VERSION_1, VERSION_2, Versions
 from tests.transactions.simulated_broker import SimulatedBroker
 from tests.transactions.workload import prepare
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.transactions.requests import Versions
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
@@ -16,18 +17,13 @@ from odradek.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from odradek.protocol.topic_partition import TopicPartition
 from tests.transactions import requests
+from tests.transactions.faulty_network import FaultyNetwork
+from tests.transactions.history import History
 from tests.transactions.producers import Producer
 from tests.transactions.readers import Reader, read_all
-from tests.transactions.requests import VERSION_1, VERSION_2, Lost
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from odradek.protocol.topic_partition import TopicPartition
-    from tests.transactions.faulty_network import FaultyNetwork
-    from tests.transactions.history import History
-    from tests.transactions.requests import Connection
+from tests.transactions.requests import VERSION_1, VERSION_2, Connection, Lost
 
 T = TypeVar("T")
 

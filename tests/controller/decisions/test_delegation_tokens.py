@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig
@@ -18,15 +16,13 @@ from odradek.controller.decisions.delegation_tokens import (
     decide_token_request,
 )
 from odradek.controller.decisions.topics import Cluster
+from odradek.metadata.image import MetadataImage
 from odradek.metadata.snapshot import empty_image
 from odradek.protocol.errors import ErrorCode
 from odradek.security import delegation_tokens
 from odradek.security.delegation_tokens import token_hmac
 from odradek.security.principals import Principal
 from tests.metadata.inline_host import CountingEntropy
-
-if TYPE_CHECKING:
-    from odradek.metadata.image import MetadataImage
 
 ALICE, BOB, EVE = Principal("User", "alice"), Principal("User", "bob"), Principal("User", "eve")
 SETTINGS = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig
@@ -15,6 +13,7 @@ from odradek.controller.decisions.scram_credentials import (
     decide_scram_alterations,
 )
 from odradek.controller.decisions.topics import Cluster
+from odradek.metadata.image import MetadataImage
 from odradek.metadata.snapshot import empty_image
 from odradek.metadata.users import ScramKey
 from odradek.protocol.errors import ErrorCode
@@ -24,9 +23,6 @@ from odradek.security.scram_credentials import (
     salted_password,
 )
 from tests.metadata.inline_host import CountingEntropy
-
-if TYPE_CHECKING:
-    from odradek.metadata.image import MetadataImage
 
 SHA_256 = ScramMechanism.SCRAM_SHA_256
 TWICE = "A user credential cannot be altered twice in the same request"

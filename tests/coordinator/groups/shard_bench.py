@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
 
 from odradek.coordinator.groups.classic.group import ClassicGroup
 from odradek.coordinator.groups.classic.join import Join
 from odradek.coordinator.groups.classic.join_budget import JoinBudget
-from odradek.coordinator.groups.decision import TimerKey, TimerKind
+from odradek.coordinator.groups.decision import PatternMatch, TimerKey, TimerKind
+from odradek.coordinator.groups.group import Committer
 from odradek.coordinator.groups.group_settings import GroupSettings
 from odradek.coordinator.groups.group_shard import GroupShard
 from odradek.coordinator.groups.offset_operations import NewOffset, commit_offsets
+from odradek.coordinator.runtime.decision import Waiter
 from odradek.coordinator.runtime.loading import LatestValues
 from odradek.coordinator.runtime.pending_writes import TurnOfWrites
 from odradek.coordinator.runtime.shard import Shard
+from odradek.coordinator.runtime.shard_log import ShardLog
+from odradek.host.clock import Timer
 from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
@@ -22,15 +27,6 @@ from odradek.protocol.messages.leave_group import MemberIdentity
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from tests.coordinator.groups.test_consumer_protocol import subscription
 from tests.coordinator.runtime.fake_shard_log import FakeShardLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
-
-    from odradek.coordinator.groups.decision import PatternMatch
-    from odradek.coordinator.groups.group import Committer
-    from odradek.coordinator.runtime.decision import Waiter
-    from odradek.coordinator.runtime.shard_log import ShardLog
-    from odradek.host.clock import Timer
 
 GROUP = "group"
 SESSION_MS = 10_000

@@ -4,10 +4,14 @@ NOT_COORDINATOR when the leadership ends first."""
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import pytest
 
+from odradek.coordinator.groups.group_shard import GroupShard
+from odradek.coordinator.runtime.shard import Shard
+from odradek.coordinator.runtime.shard_log import ShardLog
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -28,13 +32,6 @@ from odradek.protocol.messages.offset_delete import (
     OffsetDeleteResponse,
 )
 from tests.coordinator.groups.group_world import GROUP, TOPIC, GroupWorld
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
-    from odradek.coordinator.groups.group_shard import GroupShard
-    from odradek.coordinator.runtime.shard import Shard
-    from odradek.coordinator.runtime.shard_log import ShardLog
 
 
 class LaggingLog:

@@ -4,7 +4,8 @@ what is described, and what is left after a restart."""
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -33,10 +34,6 @@ from odradek.protocol.messages.offset_fetch import (
 from odradek.security.authorizer import ResourceType
 from tests.coordinator.groups.group_world import GROUP, TOPIC, GroupWorld
 from tests.security.authorizers import Forbids
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 JOIN: dict[str, Any] = {
     "group_id": GROUP,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,15 +11,11 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from odradek.security.authorizer import AllowAll, ResourceType
 from tests.coordinator.groups.group_world import GROUP, TOPIC, GroupWorld
 from tests.security.authorizers import Forbids
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.protocol.messages.join_group import JoinGroupResponse
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
@@ -18,9 +18,6 @@ from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteG
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from tests.coordinator.groups.committed_offsets import offset_commit_record
 from tests.coordinator.groups.group_world import GROUP, TOPIC, GroupWorld
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OFFSETS_TOPIC = "__consumer_offsets"
 

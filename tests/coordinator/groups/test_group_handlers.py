@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -28,11 +28,9 @@ from odradek.protocol.messages.offset_delete import (
 )
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponseTopics
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from odradek.protocol.schema import Request
 from tests.coordinator.groups.group_world import GROUP, TOPIC, GroupWorld
 from tests.wire import encode_request
-
-if TYPE_CHECKING:
-    from odradek.protocol.schema import Request
 
 
 def versions(request: type[Request]) -> range:

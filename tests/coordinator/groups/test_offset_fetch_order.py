@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
@@ -19,9 +19,6 @@ from odradek.protocol.messages.offset_fetch import (
 from odradek.security.authorizer import ResourceType
 from tests.coordinator.groups.group_world import GROUP, TOPIC, GroupWorld
 from tests.coordinator.groups.test_group_authorization import forbid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FORBIDDEN, UNKNOWN, EMPTY = "forbidden", "a-topic-that-does-not-exist", "another"
 REQUESTED = [UNKNOWN, TOPIC, FORBIDDEN, EMPTY]

@@ -8,7 +8,8 @@ shard that is unloaded leaves no timers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from hypothesis import settings
@@ -32,9 +33,6 @@ from odradek.protocol.messages.leave_group import MemberIdentity
 from tests.coordinator.groups.classic.test_group_model import describe
 from tests.coordinator.groups.shard_bench import GROUP, REBALANCE_MS, SESSION_MS, ShardBench
 from tests.example_counts import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TOPIC_ID = UUID(int=7)
 PARTITIONS = range(3)

@@ -3,19 +3,15 @@ can say what every answer must be."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
-from odradek.coordinator.runtime.decision import Decision
+from odradek.coordinator.runtime.decision import Decision, Waiter
+from odradek.coordinator.runtime.shard import Shard
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from odradek.coordinator.runtime.decision import Waiter
-    from odradek.coordinator.runtime.shard import Shard
 
 
 def record(name: str, value: int) -> CoordinatorRecord:

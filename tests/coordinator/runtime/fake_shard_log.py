@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
+from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.coordinator.runtime.record_batches import build_coordinator_batch
+from odradek.coordinator.runtime.shard_log import TransactionalWrite
 from odradek.protocol.batch import assign_offset
+from odradek.protocol.control_records import EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
-    from odradek.coordinator.runtime.shard_log import TransactionalWrite
-    from odradek.protocol.control_records import EndTransactionMarker
 
 
 class FakeShardLog:

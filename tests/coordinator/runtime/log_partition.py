@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable
+from typing import cast
 
 from odradek.coordinator.groups.group_records import CommittedOffset
+from odradek.coordinator.groups.group_shard import GroupShard
+from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.coordinator.runtime.loading import replay_log
+from odradek.coordinator.runtime.shard import Shard
 from odradek.coordinator.runtime.shard_log import PartitionShardLog
+from odradek.log.append_result import AppendResult
 from odradek.log.log_config import LogConfig
+from odradek.log.transaction_verification import VerificationGuard
+from odradek.protocol.control_records import EndTransactionMarker
+from odradek.replica.partition import Partition
 from tests.coordinator.groups.committed_offsets import offset_commit_record
 from tests.coordinator.groups.shard_bench import ShardBench
 from tests.log.batches import open_log
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from odradek.coordinator.groups.group_shard import GroupShard
-    from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
-    from odradek.coordinator.runtime.shard import Shard
-    from odradek.log.append_result import AppendResult
-    from odradek.log.transaction_verification import VerificationGuard
-    from odradek.protocol.control_records import EndTransactionMarker
-    from odradek.replica.partition import Partition
-    from tests.simulation.simulated_host import Simulation
+from tests.simulation.simulated_host import Simulation
 
 
 class LogPartition:

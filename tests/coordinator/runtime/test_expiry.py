@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
 from odradek.coordinator.runtime.expiry import Expiry
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+from odradek.replica.clock_skew_guard import ClockSkewGuard
 from tests.coordinator.runtime.counter import Counters
 from tests.coordinator.runtime.fake_shard_log import FakeShardLog
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.replica.clock_skew_guard import ClockSkewGuard
 
 INTERVAL_MS = 60_000.0
 KEYS = [f"key-{number}" for number in range(100)]

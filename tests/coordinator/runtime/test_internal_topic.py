@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
@@ -22,9 +23,6 @@ from tests.coordinator.runtime.counter import Counters
 from tests.coordinator.runtime.fake_shard_log import FakeShardLog
 from tests.handlers.brokers import SimulatedBroker
 from tests.replica.held_workers import HeldWorkers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KEY = "key"
 GROUP, TRANSACTION = 0, 1

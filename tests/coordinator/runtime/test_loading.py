@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +14,7 @@ from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.coordinator.runtime.loading import replay_log
 from odradek.coordinator.runtime.pending_transactions import PendingTransactions
 from odradek.coordinator.runtime.record_batches import BatchProducer, build_coordinator_batch
+from odradek.coordinator.runtime.shard import Shard
 from odradek.protocol.compression import Compression
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
@@ -22,11 +24,6 @@ from tests.coordinator.runtime.fake_shard_log import FakeShardLog
 from tests.coordinator.runtime.log_partition import LogPartition, load, new_shard, offset, offsets, shard_log_of
 from tests.log.batches import append as append_to_log
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from odradek.coordinator.runtime.shard import Shard
 
 
 @pytest.fixture

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from odradek.coordinator.runtime.pending_writes import HasPendingWrites, PendingWrite, PendingWrites, TurnOfWrites
 from tests.coordinator.runtime.counter import record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class CountingShard:

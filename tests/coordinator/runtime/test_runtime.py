@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,6 @@ from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.shard_bench import ManualClock, ManualTimers
 from tests.coordinator.runtime.counter import Answer, Counters, record
 from tests.coordinator.runtime.fake_shard_log import FakeShardLog
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from typing import Any
 
 KEY = "key"
 

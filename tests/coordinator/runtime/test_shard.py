@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -13,9 +13,6 @@ from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.shard_bench import ManualClock, ManualTimers
 from tests.coordinator.runtime.counter import Answer, Counters, record
 from tests.coordinator.runtime.fake_shard_log import FakeShardLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TIMEOUT_MS = 5000
 

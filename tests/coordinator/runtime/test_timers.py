@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from odradek.coordinator.groups.decision import TimerKey, TimerKind
 from odradek.coordinator.runtime.timers import FAILED_RULE_MS, MOST_STOPPED_TIMERS, STALL_MS, ShardTimers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 KEY = TimerKey(TimerKind.SESSION, "group", "member")
 

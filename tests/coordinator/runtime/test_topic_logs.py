@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
 from odradek.coordinator.runtime.topic_logs import TopicLogs
+from odradek.replica.partition_table import PartitionTable
 from tests.coordinator.runtime.log_partition import LogPartition
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.replica.partition_table import PartitionTable
 
 
 class Table:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -11,13 +12,8 @@ from odradek.coordinator.transactions.markers import PARTITIONS_PER_SLICE, Marke
 from odradek.coordinator.transactions.transaction import TransactionVersion
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.topic_partition import TopicPartition
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from typing import Any
-
-    from odradek.protocol.topic_partition import TopicPartition
 
 MARKER = EndTransactionMarker(7, 3, ControlRecordType.COMMIT, 0)
 MANY: list[TopicPartition] = [("t", index) for index in range(10 * PARTITIONS_PER_SLICE)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -12,10 +13,6 @@ from odradek.client.broker_connection import BrokerUnavailable
 from odradek.coordinator.transactions import cluster_markers, local_markers
 from odradek.coordinator.transactions.outbox import SLOW_REQUEST_MS, Outbox
 from tests.simulation.simulated_host import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
-    from typing import Any
 
 A, B = BrokerAddress(1, 0, "a", 9092), BrokerAddress(2, 0, "b", 9092)
 LANES = 2

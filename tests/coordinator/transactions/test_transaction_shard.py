@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -20,9 +20,6 @@ from odradek.coordinator.transactions.transaction_shard import TransactionShard
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.shard_bench import ManualClock, ManualTimers
 from tests.coordinator.runtime.fake_shard_log import FakeShardLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NAME, PRODUCER = "id", ProducerIdentity(7, 0)
 TIMEOUT_MS, START_MS = 10_000, 1_000_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -14,9 +14,6 @@ from tests.replica.held_workers import HeldWorkers
 from tests.replica.moved_replicas import contents, die, exchanged, follow_another_leader, start, step_until
 from tests.replica.test_compaction import offsets
 from tests.replica.test_housekeeping import pass_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(autouse=True)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar, TypeVarTuple
 
 import pytest
 
+from odradek.log.log_directory import LogDirectory
+from odradek.log.partition_log import PartitionLog
 from odradek.protocol.batch import assign_offset
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.moves import copying
+from odradek.replica.moves.single_move import LogMove
+from odradek.replica.partition import Partition
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import batch, create_topic, delete_records, produce
 from tests.replica.held_workers import HeldWorkers
@@ -18,14 +23,6 @@ from tests.replica.moved_replicas import filled, futures, move, step_until
 from tests.replica.test_compaction import offsets
 from tests.replica.test_housekeeping import pass_time
 from tests.simulation.simulated_disk import SimulatedFile
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from odradek.log.log_directory import LogDirectory
-    from odradek.log.partition_log import PartitionLog
-    from odradek.replica.moves.single_move import LogMove
-    from odradek.replica.partition import Partition
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")

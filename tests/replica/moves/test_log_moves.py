@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +17,6 @@ from tests.replica.moved_replicas import contents, described, filled, move, othe
 from tests.replica.test_compaction import offsets
 from tests.replica.test_housekeeping import pass_time
 from tests.replica.transactions import abort, commit, put
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from odradek.host.host import Host
+from odradek.log.partition_log import PartitionLog
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.moves import copying as log_copying
 from odradek.replica.moves.single_move import LogMove, open_copy
@@ -25,12 +27,6 @@ from tests.replica.moved_replicas import (
 )
 from tests.replica.test_compaction import offsets
 from tests.replica.test_housekeeping import pass_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.host.host import Host
-    from odradek.log.partition_log import PartitionLog
 
 
 @pytest.fixture(autouse=True)

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 import pytest
 
+from odradek.host.host import Host
+from odradek.log.log_directory import LogDirectory
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.moves import old_copy_removal
 from odradek.replica.moves.markers import MOVED_TO_FILE
+from odradek.replica.moves.single_move import LogMove
+from odradek.replica.partition import Partition
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import delete_topic
 from tests.replica.held_workers import HeldWorkers
 from tests.replica.moved_replicas import described, exchanged, move
 from tests.replica.test_compaction import offsets
 from tests.replica.test_housekeeping import pass_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from odradek.host.host import Host
-    from odradek.log.log_directory import LogDirectory
-    from odradek.replica.moves.single_move import LogMove
-    from odradek.replica.partition import Partition
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,9 +16,6 @@ from odradek.replica.moves.rules import (
     must_restart,
     next_step,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class Model:

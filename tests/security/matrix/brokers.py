@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 from odradek.handlers.context import ClientConnection
+from odradek.protocol.schema import Request, Response
 from tests.handlers.brokers import SimulatedBroker
 from tests.wire import WireClient
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from odradek.protocol.schema import Request, Response
 
 AnyResponse = TypeVar("AnyResponse", bound="Response")
 

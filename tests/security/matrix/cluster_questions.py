@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from odradek.protocol.messages import (
     alter_client_quotas,
@@ -20,11 +21,7 @@ from odradek.protocol.messages import (
     update_features,
 )
 from tests.security.matrix.question import Question
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.security.matrix.rights import Names
+from tests.security.matrix.rights import Names
 
 
 def cluster_questions(names: Names, node_id: int) -> Iterator[Question]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from odradek.protocol.messages import (
     alter_configs,
@@ -11,11 +11,7 @@ from odradek.protocol.messages import (
     list_config_resources,
 )
 from tests.security.matrix.question import Question
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.security.matrix.rights import Names
+from tests.security.matrix.rights import Names
 
 TOPIC, BROKER, GROUP, CLIENT_METRICS = 2, 4, 32, 16  # types of config resources
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from uuid import UUID
 
 from odradek.protocol.messages import (
     delete_groups,
@@ -11,12 +12,7 @@ from odradek.protocol.messages import (
     offset_delete,
 )
 from tests.security.matrix.question import Question
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from uuid import UUID
-
-    from tests.security.matrix.rights import Names
+from tests.security.matrix.rights import Names
 
 
 def deletion_questions(names: Names, topic_id: UUID) -> Iterator[Question]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from uuid import UUID
 
 from odradek.protocol.messages import (
     consumer_group_describe,
@@ -18,12 +19,7 @@ from odradek.protocol.messages import (
     sync_group,
 )
 from tests.security.matrix.question import Question
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from uuid import UUID
-
-    from tests.security.matrix.rights import Names
+from tests.security.matrix.rights import Names
 
 
 def group_questions(names: Names, topic_id: UUID) -> Iterator[Question]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from odradek.protocol.messages import produce
 from odradek.protocol.records import Record, build_batch
-
-if TYPE_CHECKING:
-    from odradek.protocol.schema import Request, Response
+from odradek.protocol.schema import Request, Response
 
 UNKNOWN_PRODUCER_ID = 4_000_000  # no broker has given it out
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from uuid import UUID
 
 from tests.security.matrix.cluster_questions import cluster_questions
 from tests.security.matrix.config_questions import config_questions
 from tests.security.matrix.deletion_questions import deletion_questions
 from tests.security.matrix.group_questions import group_questions
+from tests.security.matrix.question import Question
+from tests.security.matrix.rights import Names
 from tests.security.matrix.topic_questions import topic_creations, topic_questions
 from tests.security.matrix.transaction_questions import transaction_questions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from uuid import UUID
-
-    from tests.security.matrix.question import Question
-    from tests.security.matrix.rights import Names
 
 
 def questions(names: Names, topic_id: UUID, node_id: int) -> Iterator[Question]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from uuid import UUID
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
@@ -20,15 +21,10 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from odradek.protocol.schema import Struct
+from odradek.security.acls.bindings import AclBinding
+from tests.security.matrix.brokers import MatrixBroker
 from tests.security.matrix.questions import questions
 from tests.security.matrix.rights import ADMIN_HOST, CLIENT_HOST, Names, Rights, admin_bindings, names_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from uuid import UUID
-
-    from odradek.security.acls.bindings import AclBinding
-    from tests.security.matrix.brokers import MatrixBroker
 
 CLOSED = "closed"
 NAMES = ("name", "topic", "group_id", "transactional_id", "key", "resource_name")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from uuid import UUID
 
 from odradek.protocol.messages import (
     create_partitions,
@@ -16,12 +17,7 @@ from odradek.protocol.messages import (
     produce,
 )
 from tests.security.matrix.question import Question, produce_request, record_batch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from uuid import UUID
-
-    from tests.security.matrix.rights import Names
+from tests.security.matrix.rights import Names
 
 
 def topic_questions(names: Names, topic_id: UUID) -> Iterator[Question]:

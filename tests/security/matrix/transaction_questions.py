@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from odradek.protocol.messages import (
     add_offsets_to_txn,
@@ -16,11 +17,7 @@ from odradek.protocol.messages import (
     write_txn_markers,
 )
 from tests.security.matrix.question import UNKNOWN_PRODUCER_ID, Question, produce_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.security.matrix.rights import Names
+from tests.security.matrix.rights import Names
 
 
 def transaction_questions(names: Names) -> Iterator[Question]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from odradek.security.quotas.client_quotas import (
     CONSUMER_BYTE_RATE,
@@ -13,11 +13,8 @@ from odradek.security.quotas.client_quotas import (
     ClientQuotas,
 )
 from odradek.security.quotas.mutation_quota import LimitedMutations
-from odradek.security.quotas.precedence import QuotaLevels
+from odradek.security.quotas.precedence import QuotaEntity, QuotaLevels
 from odradek.security.quotas.rate import QuotaWindow
-
-if TYPE_CHECKING:
-    from odradek.security.quotas.precedence import QuotaEntity
 
 Case = dict[str, Any]
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from odradek.security.quotas.client_quotas import ClientQuotas
 from odradek.security.quotas.connection_rate import LONGEST_WAIT_MS, ConnectionRates
 from odradek.security.quotas.measurements import MOST_MEASUREMENTS, Measurements
 from odradek.security.quotas.mutation_quota import LimitedMutations
+from odradek.security.quotas.precedence import QuotaEntity
 from odradek.security.quotas.rate import QuotaWindow, Rate
 from tests.memory import memory_of
-
-if TYPE_CHECKING:
-    from odradek.security.quotas.precedence import QuotaEntity
 
 WINDOW = QuotaWindow()
 START_MS = 1_000_000

@@ -7,11 +7,9 @@ import _ssl
 import ctypes
 import socket
 import struct
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any
 
 NOT_REQUESTED = 0  # the peer need not answer with a key update of its own
 SET_MAX_VERSION, TLS_1_2, TLS_1_3 = 124, 0x0303, 0x0304

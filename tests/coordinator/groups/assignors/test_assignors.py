@@ -6,7 +6,8 @@ import base64
 import random
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,9 +17,6 @@ from hypothesis import strategies as st
 from odradek.coordinator.groups.assignors.by_name import ASSIGNORS, Assignment, MemberSubscription
 from tests.example_counts import examples
 from tests.jvm.json_session import JsonSession
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TOPICS = [UUID(int=number) for number in range(1, 7)]
 Members = dict[str, MemberSubscription]

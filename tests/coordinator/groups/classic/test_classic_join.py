@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
 from odradek.coordinator.groups.group_settings import MINUTE_MS
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.shard_bench import GROUP, SESSION_MS, ShardBench, joined
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_a_new_member_is_given_an_id_first() -> None:

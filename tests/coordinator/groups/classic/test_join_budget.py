@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING
+
+import pytest
 
 from odradek.coordinator.groups.classic import join_budget
 from odradek.coordinator.groups.classic.group import ClassicGroup, ClassicState
@@ -11,9 +12,6 @@ from odradek.coordinator.groups.classic.join_budget import BATCHES_OF_ALL_GROUPS
 from odradek.coordinator.groups.classic.members import metadata_bytes
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.shard_bench import ShardBench
-
-if TYPE_CHECKING:
-    import pytest
 
 LIMIT_BYTES = 100_000
 LARGE = {"stream": bytes(90_000)}

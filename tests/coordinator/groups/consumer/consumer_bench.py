@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 from uuid import UUID
 
 from odradek.coordinator.groups.consumer.group import ConsumerGroup
@@ -18,9 +19,6 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from tests.coordinator.groups.shard_bench import GROUP, Answer, ShardBench
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 CONSUMER_SESSION_MS = 45_000
 CONSUMER_REBALANCE_MS = 300_000

@@ -4,7 +4,8 @@ time a JVM is at hand."""
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -51,9 +52,6 @@ from odradek.protocol.schema import Message, Struct, array, int32, string, uuid
 from tests.example_counts import examples
 from tests.jvm.kafka_messages import MessageSession, as_kafka_json
 from tests.protocol.tables import structs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TOPIC = UUID("01234567-89ab-cdef-0fed-cba987654321")
 OTHER = UUID(int=7)

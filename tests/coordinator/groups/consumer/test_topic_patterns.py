@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -15,9 +15,6 @@ from hypothesis import strategies as st
 from odradek.coordinator.groups.consumer.topic_patterns import MOST_PATTERN_BYTES, InvalidPattern, matching_names
 from tests.example_counts import examples
 from tests.jvm.json_session import JsonSession
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NAMES = ["a", "b", "ab", "abc", "A", "a.b", "a-b", "a_b", "topic-1", "topic-22", "__consumer_offsets", "x" * 249]
 
