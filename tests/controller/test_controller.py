@@ -50,56 +50,6 @@ async def test_topics_survive_a_restart_with_new_epochs(tmp_path: Path) -> None:
         assert cache.image.configs_of(TOPIC, "t") == {"flush.ms": "9"}
 
 
-async def test_results_come_for_each_topic_and_duplicates_once(tmp_path: Path) -> None:
-    async with running(tmp_path) as (controller, cache):
-        results = await controller.ask(CreateTopics([NewTopic(name=name) for name in ("a", "b", "a", "..")]))
-        assert [(result.name, result.error, result.message) for result in results] == [
-            ("b", ErrorCode.NONE, None),
-            ("..", ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: '..' is not allowed"),
-            ("a", ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
-        ]
-        assert list(cache.image.topics) == ["b"]
-
-
-async def test_validating_changes_nothing(tmp_path: Path) -> None:
-    async with running(tmp_path) as (controller, cache):
-        (result,) = await controller.ask(CreateTopics([NewTopic(name="t")], validate_only=True))
-        assert result.topic is not None
-        await controller.ask(CreateTopics([NewTopic(name="real")]))
-        before = cache.image
-        await controller.ask(CreatePartitions([NewPartitions(name="real", count=5)], validate_only=True))
-        await controller.ask(AlterConfigs(set_config(TOPIC, "real", "flush.ms", "1"), validate_only=True))
-        quota = QuotaAlteration([("user", "a")], [QuotaOperation("consumer_byte_rate", 1.0, remove=False)])
-        await controller.ask(AlterClientQuotas([quota], validate_only=True))
-        assert cache.image is before
-
-
-async def test_partitions_are_added(tmp_path: Path) -> None:
-    async with running(tmp_path) as (controller, cache):
-        await controller.ask(CreateTopics([NewTopic(name="t")]))
-        results = await controller.ask(
-            CreatePartitions([NewPartitions(name=name, count=3) for name in ("t", "x", "twice", "twice")])
-        )
-        assert {result.name: result.error for result in results} == {
-            "twice": ErrorCode.INVALID_REQUEST,
-            "t": ErrorCode.NONE,
-            "x": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        }
-        assert len(cache.image.topics["t"].partitions) == 3
-
-
-async def test_topics_are_deleted_unless_that_is_disabled(tmp_path: Path) -> None:
-    async with running(tmp_path) as (controller, cache):
-        await controller.ask(CreateTopics([NewTopic(name="a"), NewTopic(name="b")]))
-        results = await controller.ask(DeleteTopics(["a"], [cache.image.topics["b"].topic_id]))
-        assert [result.error for result in results] == [ErrorCode.NONE, ErrorCode.NONE]
-        assert cache.image.topics == {}
-        await controller.ask(CreateTopics([NewTopic(name="a")]))
-    async with running(tmp_path, delete_topic_enable="false") as (controller, cache):
-        (result,) = await controller.ask(DeleteTopics(["a"]))
-        assert result.error is ErrorCode.TOPIC_DELETION_DISABLED
-
-
 async def test_settings_are_altered_and_replaced(tmp_path: Path) -> None:
     async with running(tmp_path) as (controller, cache):
         await controller.ask(CreateTopics([NewTopic(name="t")]))
@@ -136,17 +86,6 @@ async def test_broker_settings_change_the_configuration_and_survive(tmp_path: Pa
         kept = [("min.insync.replicas", "1")]
         await controller.ask(AlterConfigs([ConfigReplacement(BROKER, "0", []), ConfigReplacement(BROKER, "", kept)]))
         assert cache.broker_config.values["message.max.bytes"] == 1048588
-
-
-async def test_quotas_are_kept(tmp_path: Path) -> None:
-    alteration = QuotaAlteration([("user", "admin")], [QuotaOperation("consumer_byte_rate", 20000.0, remove=False)])
-    async with running(tmp_path) as (controller, cache):
-        (result,) = await controller.ask(AlterClientQuotas([alteration]))
-        assert result.error is ErrorCode.NONE
-        (result,) = await controller.ask(AlterClientQuotas([alteration, alteration]))
-        assert result.error is ErrorCode.INVALID_REQUEST
-    async with running(tmp_path) as (controller, cache):
-        assert cache.image.client_quotas == {frozenset({("user", "admin")}): {"consumer_byte_rate": 20000.0}}
 
 
 async def test_producer_ids_are_never_given_twice(tmp_path: Path) -> None:

@@ -55,13 +55,6 @@ def test_the_answer_tells_id_size_and_settings(broker: AnyBroker, name: str) -> 
     assert configs["compression.type"] == ("producer", 5)
 
 
-def test_defaults_of_the_broker_hold(name: str) -> None:
-    broker = SimulatedBroker(num_partitions="4")
-    made = create(broker, new_topic(name, -1, -1))[name]
-    assert (made.num_partitions, made.replication_factor) == (4, 1)
-    broker.close()
-
-
 def test_a_trial_makes_nothing(broker: AnyBroker, name: str) -> None:
     tried = create(broker, new_topic(name, 2), validate_only=True)[name]
     assert (tried.error_code, tried.num_partitions) == (ErrorCode.NONE, 2)
@@ -139,10 +132,3 @@ def test_topics_survive_a_restart_and_a_crash(simulated: SimulatedBroker, name: 
         end()
         assert describe_topic(simulated, name).topic_id == topic_id
         assert simulated.partition(name, 1).log.config.retention_ms == 77
-
-
-def test_a_hundred_topics_in_one_request(simulated: SimulatedBroker, name: str) -> None:
-    made = create(simulated, *(new_topic(f"{name}-{number}", 3) for number in range(100)))
-    assert {ErrorCode(each.error_code) for each in made.values()} == {ErrorCode.NONE}
-    simulated.kill()
-    assert all(produce(simulated, f"{name}-{number}", partition=2).error_code == 0 for number in range(100))

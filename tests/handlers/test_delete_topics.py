@@ -54,14 +54,6 @@ def test_a_topic_named_twice_is_an_invalid_request(broker: AnyBroker, name: str)
     assert describe_topic(broker, name).error_code == ErrorCode.NONE
 
 
-def test_deletion_can_be_forbidden(name: str) -> None:
-    broker = SimulatedBroker(delete_topic_enable="false")
-    create_topic(broker, name)
-    assert delete(broker, (name, NO_ID))[0][2] == ErrorCode.TOPIC_DELETION_DISABLED
-    assert describe_topic(broker, name).error_code == ErrorCode.NONE
-    broker.close()
-
-
 @pytest.mark.parametrize(
     ("version", "error"),
     [

@@ -69,53 +69,8 @@ def begun(all_sessions: FetchSessions, wanted: FetchRequest, version: int = BY_I
     return session
 
 
-def test_a_full_fetch_opens_a_session_and_the_next_one_is_incremental() -> None:
-    all_sessions = sessions()
-    first = begun(all_sessions, request(0, 0))
-    assert first.session_id > 0
-    assert not first.is_incremental
-    second = begun(all_sessions, request(5, session_id=first.session_id, epoch=1))
-    assert second is first
-    assert second.is_incremental
-    assert [p.fetch_offset for p in second.partitions.values()] == [5, 0]
-
-
-def test_a_final_epoch_closes_the_session_and_opens_none() -> None:
-    all_sessions = sessions()
-    first = begun(all_sessions, request(0))
-    last = begun(all_sessions, request(0, session_id=first.session_id, epoch=-1))
-    assert last.session_id == 0
-    assert len(all_sessions) == 0
-
-
 def test_a_fetch_of_nothing_opens_no_session() -> None:
     assert begun(sessions(), request()).session_id == 0
-
-
-def test_an_unknown_session_is_not_found() -> None:
-    assert sessions().begin(request(0, session_id=99, epoch=1), BY_ID) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-
-
-def test_a_wrong_epoch_is_refused_and_the_session_lives_on() -> None:
-    all_sessions = sessions()
-    first = begun(all_sessions, request(0))
-    wrong = request(1, session_id=first.session_id, epoch=5)
-    assert all_sessions.begin(wrong, BY_ID) is ErrorCode.INVALID_FETCH_SESSION_EPOCH
-    assert begun(all_sessions, request(1, session_id=first.session_id, epoch=1)).epoch == 2
-
-
-def test_a_session_of_topic_ids_takes_no_names() -> None:
-    all_sessions = sessions()
-    first = begun(all_sessions, request(0), BY_ID)
-    by_name = request(0, session_id=first.session_id, epoch=1)
-    assert all_sessions.begin(by_name, BY_NAME) is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
-
-
-def test_forgotten_partitions_are_not_served_any_more() -> None:
-    all_sessions = sessions()
-    first = begun(all_sessions, request(0, 0, 0))
-    begun(all_sessions, request(session_id=first.session_id, epoch=1, forgotten=(0, 2)))
-    assert list(first.partitions) == [FetchKey(TOPIC_ID, 1)]
 
 
 def test_what_gave_data_is_served_last_next_time() -> None:
