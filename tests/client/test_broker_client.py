@@ -1,7 +1,5 @@
 """Connections between brokers: pipelining, deadlines, versions, and what a caller learns when one ends."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any

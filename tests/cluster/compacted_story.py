@@ -4,8 +4,6 @@ between log directories and truncated while brokers die and the network is cut.
 `python -m tests.cluster.compacted_story SEED …` prints what went wrong with each, and what happened.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import sys

@@ -1,8 +1,6 @@
 """What each replica of a compacted topic says about its keys. Appends and truncations change it, and compaction, moves
 and the expiry of tombstones never do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """One broker of a simulated cluster over all its lives: everything but its sockets is the real one."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from typing import TypeVar

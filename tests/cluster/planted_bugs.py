@@ -1,7 +1,5 @@
 """Bugs that the simulation of a whole cluster must find: those of replication, and some of coordinators that move."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from odradek.coordinator.runtime import runtime

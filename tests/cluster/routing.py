@@ -2,8 +2,6 @@
 by the metadata of some broker, which may be old. Clients keep their coordinator until an answer makes them look for
 another one, as Java's do."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Sequence

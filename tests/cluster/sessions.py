@@ -1,7 +1,5 @@
 """The ZooKeeper sessions of simulated brokers, which expire when ZooKeeper has not heard of them for long enough."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from tests.cluster.member import Member

@@ -4,8 +4,6 @@ ZooKeeper sessions; then quiet, and a last look.
 `python -m tests.cluster.story SEED …` prints the digest of each history, the anomalies in it, and what happened.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging

@@ -1,7 +1,5 @@
 """Replicas that are added to a topic without traffic join its in-sync set as soon as they have caught up."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.protocol.messages.alter_partition_reassignments import (

@@ -4,8 +4,6 @@ cluster: no replica loses a key or brings one back.
 `ODRADEK_CLUSTER_SEEDS=100-199` runs other seeds.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.cluster.compacted_story import BUGS, tell

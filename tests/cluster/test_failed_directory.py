@@ -1,7 +1,5 @@
 """A log directory of one broker fails: other brokers lead what it led there, and wait for it no longer."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 

@@ -3,8 +3,6 @@
 Without power losses: with level 0 a replica that was the last in sync leads again, whatever it has lost (KIP-966).
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -4,8 +4,6 @@ truncate their logs: nothing is lost, and the replicas are identical.
 `ODRADEK_CLUSTER_SEEDS=100-199` runs other seeds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

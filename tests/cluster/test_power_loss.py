@@ -1,7 +1,5 @@
 """A broker that is cut off loses power: what the others do before and after its ZooKeeper session expires."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

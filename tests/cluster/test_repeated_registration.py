@@ -1,7 +1,5 @@
 """All brokers register repeatedly before a controller commits any of their registrations: nobody has lost records."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

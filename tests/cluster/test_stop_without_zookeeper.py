@@ -1,7 +1,5 @@
 """All brokers and ZooKeeper stop together: what cannot be written down any more is a warning, not a defect."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

@@ -1,7 +1,5 @@
 """A broker that reaches the controller and advertises an address at which nobody reaches it."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -4,8 +4,6 @@ coordinators, ZooKeeper, clients with transactions, and faults of each.
 `ODRADEK_CLUSTER_SEEDS=100-199` runs other seeds. A failing seed replays exactly: `python -m tests.cluster.story SEED`.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A simulated cluster of three brokers whose invariants are checked at every moment."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """SASL settings of listeners: precedence, errors that say what to do, and secrets that are not shown."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig

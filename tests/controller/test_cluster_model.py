@@ -1,8 +1,6 @@
 """A cluster of brokers under any sequence of deaths, returns, in-sync proposals, elections, reassignments and changes
 of topics: what must hold after every commit of the controller."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hypothesis import HealthCheck, settings

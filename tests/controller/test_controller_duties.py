@@ -1,7 +1,5 @@
 """The timers of a controller: preferred leaders, unclean elections, replacements of replicas; in virtual time."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a controller reads of the registrations in ZooKeeper."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a request counts for the quota of topic changes: what it writes, once."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

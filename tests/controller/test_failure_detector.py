@@ -1,7 +1,5 @@
 """Which brokers the controller fences before their sessions expire, and when it steps down instead."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Registration in a simulated ZooKeeper: restarts, lost answers, expired sessions, and two brokers with one id."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The controller of a cluster that is being upgraded commits nothing that an older broker cannot read."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -6,8 +6,6 @@ the fold of the commits up to its version, and reaches the newest; what was answ
 when the connection broke at the commit and the operation arrived late; producer ids are never allocated twice.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """The way to the controller: when requests on their way are given up, so that they are sent again."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace

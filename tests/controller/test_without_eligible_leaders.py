@@ -1,7 +1,5 @@
 """Partitions while `eligible.leader.replicas.version` is 0, and when the level changes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

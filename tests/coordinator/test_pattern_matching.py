@@ -1,7 +1,5 @@
 """Patterns are matched one at a time. Requests whose pattern waits when the broker stops get an error."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

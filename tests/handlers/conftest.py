@@ -1,7 +1,5 @@
 """The broker that the tests of this folder send requests to, and a check that it logs no error."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import uuid

@@ -1,7 +1,5 @@
 """Requests as the tests of this folder write them: one call for each thing that a client may want."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """Changes that the controller has begun when their clients disconnect run to their end, and their memory counts."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Brokers that a client cannot reach through its listener, and fenced ones, are left out of every answer."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.configuration.listeners import Endpoint

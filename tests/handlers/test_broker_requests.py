@@ -1,7 +1,5 @@
 """What brokers ask the controller: in-sync sets (AlterPartition), to be unfenced and to shut down (BrokerHeartbeat)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """AlterClientQuotas and DescribeClientQuotas: kept, found again by filters, remembered."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode

@@ -1,7 +1,5 @@
 """DescribeConfigs, AlterConfigs and IncrementalAlterConfigs: what is set is described, and holds from then on."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode

@@ -1,8 +1,6 @@
 """A request with many elements is answered as smaller requests with the same elements are, and requests of others are
 answered before it is."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import closing

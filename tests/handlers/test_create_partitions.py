@@ -1,7 +1,5 @@
 """CreatePartitions: a topic grows, never shrinks, and its old partitions do not notice."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode

@@ -1,7 +1,5 @@
 """CreateTopics: what is made, what is refused, and that an answer means that it can be used."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 import pytest

@@ -1,7 +1,5 @@
 """DeleteRecords: the start of a partition moves forward, never back, and stays where it was put."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode

@@ -1,7 +1,5 @@
 """DeleteTopics: by name and by id, and what is left of a topic afterwards: nothing."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 import pytest

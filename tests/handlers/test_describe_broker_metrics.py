@@ -1,7 +1,5 @@
 """DescribeBrokerMetrics: the metrics of the broker, for those who may describe the cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """DescribeCluster: brokers, controller and cluster id, to those who ask for brokers."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode

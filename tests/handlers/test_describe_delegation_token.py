@@ -1,7 +1,5 @@
 """Which delegation tokens a client sees: those that it owns, has requested for another owner, or may renew."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode

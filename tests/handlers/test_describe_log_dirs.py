@@ -1,7 +1,5 @@
 """DescribeLogDirs: every directory, and the size of every partition that was asked for."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest

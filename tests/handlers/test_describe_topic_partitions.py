@@ -1,7 +1,5 @@
 """DescribeTopicPartitions: pages of bounded size, in the order of names, each going on where the last one ended."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode

@@ -1,7 +1,5 @@
 """From a frame to an answer: versions, headers, and what becomes of a request that cannot be served."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """Fetch: which bytes come, and how many."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """Fetches that must look into files do so on a worker, while the event loop goes on and things change under them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """Incremental fetch sessions as a client sees them: only what changed is asked for, only what is new is returned."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 import pytest

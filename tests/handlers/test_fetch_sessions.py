@@ -1,7 +1,5 @@
 """KIP-227's rules: who gets a session, what an epoch means, and what an incremental answer may leave out."""
 
-from __future__ import annotations
-
 import random
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """Fetch that waits: for how long, for how many bytes, and what ends the wait early."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Quotas of requests that the controller decides: it measures topic changes, and the broker of the client throttles."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """SCRAM users and delegation tokens in a cluster: any broker takes the requests, and every broker knows the result."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Requests that the controller decides, sent to a broker that is not the controller."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from types import SimpleNamespace

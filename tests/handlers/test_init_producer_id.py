@@ -1,7 +1,5 @@
 """InitProducerId: every producer has an id of its own, whatever happens to the broker."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Keys of token issuers: read again when they are due or unknown, and kept when they cannot be read."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """ListConfigResources: which resources have settings."""
 
-from __future__ import annotations
-
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from tests.handlers.brokers import AnyBroker, SimulatedBroker

@@ -1,7 +1,5 @@
 """ListOffsets: special times, times at the borders of records, batches and segments, and who may ask for what."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """ListTransactions: what is listed, and what a pattern of the client is matched with."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import pytest

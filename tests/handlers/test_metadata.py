@@ -1,7 +1,5 @@
 """Metadata: all topics, none, some, by name or by id, known or not, made by asking or not."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 import pytest

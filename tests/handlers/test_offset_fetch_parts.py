@@ -1,7 +1,5 @@
 """The parts of an OffsetFetch request have few elements each, and their answers joined are those of the whole."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

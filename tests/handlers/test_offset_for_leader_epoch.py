@@ -1,7 +1,5 @@
 """OffsetForLeaderEpoch: where an epoch ended, before and after restarts."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode

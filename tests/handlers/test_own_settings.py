@@ -1,7 +1,5 @@
 """Settings of a broker in a cluster: the broker itself validates them, with its own properties file and key stores."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

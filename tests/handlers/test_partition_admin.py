@@ -1,7 +1,5 @@
 """ElectLeaders, reassignments and UnregisterBroker on a cluster of one broker."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode

@@ -1,7 +1,5 @@
 """Produce: what is appended, what is refused with which error, and when it is acknowledged."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 import pytest

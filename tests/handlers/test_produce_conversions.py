@@ -1,7 +1,5 @@
 """Large batches that a worker converts: what happens while the worker has them."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Produce requests with acks=all that wait for the high watermark."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest

@@ -1,8 +1,6 @@
 """A Produce request that is answered at once is charged without a meter: the result is that of a meter. A request whose
 client disconnects is charged for its time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import hypothesis.strategies as st

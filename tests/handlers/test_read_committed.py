@@ -1,7 +1,5 @@
 """Fetch and ListOffsets by isolation level, of partitions with open, committed and aborted transactions."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode

@@ -1,7 +1,5 @@
 """The table of APIs, whose handlers are loaded when they are needed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,8 +1,6 @@
 """A request may name the same thing as often as it fits into a frame: each time is answered, as in Kafka, but the work
 and the bytes of the answer are bounded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fetches of followers: what they may read, what the leader learns, and that no client can pretend to be one."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from uuid import UUID

@@ -1,7 +1,5 @@
 """Requests while the metadata cannot be written: clients get errors that they retry, and what they ask besides."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any

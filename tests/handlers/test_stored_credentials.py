@@ -1,7 +1,5 @@
 """Credentials of the metadata: stand-ins look like the users, and tokens are derived on a worker, a few at a time."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from typing import Any

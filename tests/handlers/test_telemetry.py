@@ -1,7 +1,5 @@
 """Telemetry through the handlers: who may ask, push and see; values on a worker; software of clients."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import inspect

@@ -1,7 +1,5 @@
 """Look-ups by time run one at a time in each log directory."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 from typing import Any, cast

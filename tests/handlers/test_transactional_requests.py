@@ -1,7 +1,5 @@
 """Requests of transactional producers that cannot be served: the error decides what the client does next."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

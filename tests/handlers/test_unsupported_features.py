@@ -1,7 +1,5 @@
 """A request for a feature that this broker does not have leaves one line in the log, at a limited rate."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

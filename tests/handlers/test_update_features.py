@@ -1,7 +1,5 @@
 """UpdateFeatures, and the levels in ApiVersions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The memory of requests that wait for another broker is counted, bounded and released."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.coordinator.runtime.waiting_response import WaitingResponse

@@ -1,8 +1,6 @@
 """A server that speaks just enough of ZooKeeper's protocol for a kazoo client to connect: it opens sessions, and it
 answers pings and `exists`. It can be stopped and started, and can answer with garbage. It keeps no nodes."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from contextlib import suppress

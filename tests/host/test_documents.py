@@ -1,7 +1,5 @@
 """Documents come from files and web addresses, are bounded, and no address leads to another."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

@@ -1,7 +1,5 @@
 """Frames come out of a byte stream whole and in order, however it was cut, and nothing is reserved for a promise."""
 
-from __future__ import annotations
-
 import resource
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A session by kazoo while its server is away, and after kazoo's own thread has ended."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 import threading

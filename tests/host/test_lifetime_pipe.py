@@ -1,7 +1,5 @@
 """The pipe that ends a child process with its parent."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Log lines have what they promise: a reason that says something, and a traceback for what nobody expected."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

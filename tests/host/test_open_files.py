@@ -1,7 +1,5 @@
 """A bound on open files: those that are not in use are closed first."""
 
-from __future__ import annotations
-
 from odradek.host.open_files import ENOUGH_TRIES, OpenFiles
 
 

@@ -1,7 +1,5 @@
 """Notifications reach the socket that the service manager has named, and nothing else."""
 
-from __future__ import annotations
-
 import socket
 import sys
 from pathlib import Path

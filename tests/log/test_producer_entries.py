@@ -1,7 +1,5 @@
 """Producers that are packed behave as those that are not, and take little memory."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

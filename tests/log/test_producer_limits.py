@@ -1,7 +1,5 @@
 """The number of producers that the logs of a broker remember together."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Bits that rotted while the broker was not looking are found before anybody is given them."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.host.slices import FileSlice

@@ -1,7 +1,5 @@
 """Blame: found in what was refused, never a crash, and never more work than is bounded."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

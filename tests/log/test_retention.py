@@ -1,7 +1,5 @@
 """Which segments have been kept long enough: Kafka's rules, one by one."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.log.log_config import LogConfig, TimestampType

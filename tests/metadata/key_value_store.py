@@ -5,8 +5,6 @@ are limited in size, so a commit is written in parts under keys of its own, and 
 The head is replaced by compare-and-set, which orders commits and claims.
 """
 
-from __future__ import annotations
-
 import asyncio
 import enum
 import json

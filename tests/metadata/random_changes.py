@@ -1,7 +1,5 @@
 """Hypothesis strategies for images and for changes that can be applied to them."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from odradek.configuration.config_types import ConfigResourceType

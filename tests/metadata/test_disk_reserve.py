@@ -1,7 +1,5 @@
 """Room held on the disk for when there is none."""
 
-from __future__ import annotations
-
 from odradek.metadata.disk_reserve import SIZE_BYTES, DiskReserve
 from tests.simulation.simulated_disk import SimulatedDisk
 

@@ -1,7 +1,5 @@
 """Which level a change needs, and which brokers do not know it."""
 
-from __future__ import annotations
-
 import typing
 import uuid
 

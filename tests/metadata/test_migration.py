@@ -1,7 +1,5 @@
 """What a single broker's metadata becomes in a cluster, and what must not be in both."""
 
-from __future__ import annotations
-
 import uuid
 
 from odradek.configuration.config_types import ConfigResourceType

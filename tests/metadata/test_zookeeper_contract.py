@@ -1,7 +1,5 @@
 """The store of a cluster passes the contract, on a real ZooKeeper and on the simulated one."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 
 import pytest

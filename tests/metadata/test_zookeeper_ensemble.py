@@ -1,7 +1,5 @@
 """An ensemble of three real servers, of which one after the other is killed: no commit is lost or made twice."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

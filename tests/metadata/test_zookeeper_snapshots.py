@@ -1,7 +1,5 @@
 """Snapshots are taken while commits go on."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The store of a cluster when connections break, sessions expire and the log is truncated, on a real ZooKeeper."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress

@@ -3,8 +3,6 @@
 It reads the lengths, ids and types of the protocol's frames, and nothing else of them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import enum
 import struct

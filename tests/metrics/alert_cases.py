@@ -1,7 +1,5 @@
 """For each alert: series that make it fire, series that do not, and when and how it fires. Promtool runs them."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import yaml

@@ -1,7 +1,5 @@
 """What a broker exposes, read by an independent parser."""
 
-from __future__ import annotations
-
 import urllib.error
 import urllib.request
 from typing import NamedTuple

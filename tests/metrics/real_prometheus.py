@@ -1,7 +1,5 @@
 """Prometheus and promtool, as Debian's package `prometheus` installs them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Labels get series of their own while there is room; the rest share one. No count is lost."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """What is exposed is what an independent parser of the Prometheus format reads."""
 
-from __future__ import annotations
-
 import math
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """A histogram counts each value in the first bucket whose bound it does not exceed."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

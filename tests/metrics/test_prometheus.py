@@ -1,7 +1,5 @@
 """Prometheus itself reads the metrics, the alert rules and every expression of the dashboard."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Requests by API: counts, times by stage, errors with a bounded number of codes."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

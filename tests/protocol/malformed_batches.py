@@ -4,8 +4,6 @@ No reader may hang or crash on one, and no broker may take one from a producer. 
 a careless reader its memory or its time.
 """
 
-from __future__ import annotations
-
 import random
 import struct
 from collections.abc import Callable, Iterator

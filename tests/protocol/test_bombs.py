@@ -1,7 +1,5 @@
 """No bytes make a decoder allocate much more than they are: counts are bounded by the bytes that are left."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import struct

@@ -1,7 +1,5 @@
 """The error codes of a response are found wherever they are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Every batch of the corpus is what its name says: the reader of records refuses the malformed ones and the bombs."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.protocol.batch import CURRENT_MAGIC, has_valid_checksum, read_batch_header

@@ -1,8 +1,6 @@
 """Reads a partition as a consumer with read_committed does: batches of the transactions that a fetch lists as aborted
 are dropped, from the first offset of each to its marker."""
 
-from __future__ import annotations
-
 from odradek.host.slices import FileSlice
 from odradek.protocol.control_records import ControlRecordType, read_end_transaction_marker
 from odradek.protocol.errors import ErrorCode

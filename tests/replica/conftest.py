@@ -1,7 +1,5 @@
 """A simulated broker whose workers a test can hold back; errors in the log are failures, as for handlers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The rest of the cluster for tests of one partition: registrations of brokers, time, proposals to the controller."""
 
-from __future__ import annotations
-
 from odradek.replica.replication_context import Proposer
 
 

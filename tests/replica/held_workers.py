@@ -1,7 +1,5 @@
 """Workers that begin a piece of work when a test says so, while the event loop goes on."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple

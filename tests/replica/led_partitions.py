@@ -1,7 +1,5 @@
 """A partition in memory that this broker leads, for tests of its log and its offsets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 from uuid import UUID

@@ -1,7 +1,5 @@
 """Replicas that are moved between the log directories of a simulated broker."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A clock that jumps ahead must not make records old."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

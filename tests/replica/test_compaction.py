@@ -1,7 +1,5 @@
 """A broker compacts by itself: what asks for it, the dirtiest first, and never in the way of a deletion."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import replace

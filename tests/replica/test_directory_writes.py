@@ -1,7 +1,5 @@
 """Writes of a log directory are not interleaved, also when their callers are cancelled."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from typing import cast

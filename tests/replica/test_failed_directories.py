@@ -1,7 +1,5 @@
 """Several log directories, and what happens when the disk under one of them goes."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Iterator
 

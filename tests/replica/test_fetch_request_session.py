@@ -1,7 +1,5 @@
 """A follower's fetch session: what each request names, and what ends a session."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 from odradek.protocol.errors import ErrorCode

@@ -1,7 +1,5 @@
 """Flushes of one log: shared by all callers, one at a time, none after the log is retired."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 

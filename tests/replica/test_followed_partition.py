@@ -1,7 +1,5 @@
 """What a follower does with an answer of its leader."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

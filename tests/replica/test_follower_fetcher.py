@@ -1,8 +1,6 @@
 """A follower's fetches from one leader: how changes of its partitions end the wait of a fetch, and how its partitions
 are kept apart from each other and from earlier leader epochs."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 from typing import Any

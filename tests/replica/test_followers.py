@@ -1,7 +1,5 @@
 """The followers of one partition: when a leader is cut off from them, and what follows a refused proposal."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from uuid import UUID

@@ -1,7 +1,5 @@
 """What a broker does by the clock, and that it goes on doing it whatever happens to a single partition."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 

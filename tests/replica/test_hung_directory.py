@@ -1,7 +1,5 @@
 """A disk that hangs, under real threads: it delays the partitions of its own log directory and nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

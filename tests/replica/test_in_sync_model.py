@@ -4,8 +4,6 @@ of the controller, fenced brokers, and values of `min.insync.replicas` that chan
 The model knows what no leader knows: which sets the controller really has, and what each follower really stores. Every
 in-sync and every eligible replica of the controller has all that is committed, whatever the leader believes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """The rules of the in-sync set, one by one."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.replica.in_sync_replicas import FollowerProgress, InSyncReplicas

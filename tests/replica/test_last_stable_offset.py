@@ -1,7 +1,5 @@
 """The last stable offset of a partition: what holds it, what moves it, and what a read_committed fetch returns."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 

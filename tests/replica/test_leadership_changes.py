@@ -1,7 +1,5 @@
 """A broker leads a partition whose log is truncated when the truncation has ended, whatever else happens until then."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Opening logs: directories that a new partition finds, copies in two log directories, and recovered records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from uuid import UUID
 

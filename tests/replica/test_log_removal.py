@@ -1,7 +1,5 @@
 """Removal of renamed directories: one that cannot be removed does not keep the others, and a stop ends it."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest

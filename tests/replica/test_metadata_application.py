@@ -1,7 +1,5 @@
 """A commit is applied to every partition, also if one of them fails."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.log.log_config import LogConfig

@@ -1,7 +1,5 @@
 """Partitions whose logs could not be created: tried again in order with following the metadata, leaving no trace."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode

@@ -1,7 +1,5 @@
 """A partition: what its role, its epoch and its in-sync set allow."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.log.checkpoints import OffsetCheckpoint

@@ -2,8 +2,6 @@
 truncation as a follower, waiting fetches and produce requests. The invariants of `replica/partition` hold after each
 step."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from typing import Any

@@ -1,7 +1,5 @@
 """Files of removed partitions go in the background; a new partition of the same name waits for them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

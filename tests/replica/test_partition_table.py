@@ -1,7 +1,5 @@
 """The partitions on this broker: found again at a start, made and removed as the metadata says, closed at the end."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode

@@ -1,7 +1,5 @@
 """Tasks of which at most one runs per key."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Which replica a consumer is sent to."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.replica.read_replica import ReadableReplica, choose_read_replica

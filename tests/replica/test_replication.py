@@ -1,7 +1,5 @@
 """The composition of a broker's replication: second looks at in-sync sets after refusals, and what follows metadata."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Replication throttles: whom they cover, and when more has passed than the rate allows."""
 
-from __future__ import annotations
-
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.metadata.image import ConfigResource, MetadataImage
 from odradek.replica.replication_throttle import FOLLOWER, LEADER, ReplicationThrottle, throttled_partitions

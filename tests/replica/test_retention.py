@@ -1,7 +1,5 @@
 """Retention as clients see it: old records go in time, and no earlier."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Iterator
 

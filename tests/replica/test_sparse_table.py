@@ -1,7 +1,5 @@
 """A broker hosts some partitions of a topic: those that are led, or have their replicas, elsewhere."""
 
-from __future__ import annotations
-
 from odradek.metadata.changes import PartitionsChanged
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode

@@ -2,8 +2,6 @@
 high watermark that lags, truncation, deletion, damaged indexes, restarts and crashes. A list of all batches says which
 transactions are open, which were aborted, and what a read_committed consumer reads."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 """The same appends, markers and verifications on a partition and on Apache Kafka's own log: the same is refused with
 the same errors, and the same producers, last stable offset and aborted transactions follow."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterator

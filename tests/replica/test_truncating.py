@@ -1,7 +1,5 @@
 """The truncation of a follower's log: to its end, and checkpointed before the next append."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Waiting fetches count the bytes that become readable, whether they were appended at once or committed later."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.metadata.entities import PartitionImage

@@ -1,7 +1,5 @@
 """Transactional batches and markers, written directly into a partition as if a coordinator had confirmed them."""
 
-from __future__ import annotations
-
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record, build_batch

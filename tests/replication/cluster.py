@@ -4,8 +4,6 @@
 replicas must be equal and have every record that was acknowledged.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable, Coroutine

@@ -1,7 +1,5 @@
 """What must hold in a cluster after every step, whatever has happened to its brokers and their network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 

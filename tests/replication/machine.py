@@ -1,7 +1,5 @@
 """One broker of a simulated cluster, over all its lives: partitions, handlers and replication on a disk of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import deque

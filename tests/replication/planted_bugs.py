@@ -1,7 +1,5 @@
 """Bugs that the simulation must find: each replaces one rule of replication by a wrong one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

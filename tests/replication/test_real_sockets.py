@@ -1,8 +1,6 @@
 """Replication between two brokers in one process, over real sockets and on a real disk: large responses are appended
 where they were received, also while other connections receive into the same buffers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path

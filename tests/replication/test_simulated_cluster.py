@@ -1,8 +1,6 @@
 """A cluster of three brokers in one process on a simulated host: kills, power losses, cuts and changes of leaders, with
 invariants after every step. A failing seed prints its history; `ODRADEK_REPLICATION_SEEDS=1000-1999` runs others."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.replication.cluster import run_seed

@@ -4,8 +4,6 @@ It decides as a real one: elections by in-sync and eligible replicas (KIP-966), 
 partitions and brokers (KIP-497, KIP-903). It loses nothing and never fails: the brokers are under test.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import replace

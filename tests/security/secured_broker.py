@@ -1,7 +1,5 @@
 """A broker with a listener for each way to connect, and the files that clients need for them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """A broker with access control that peers attack: strangers on its SASL listener, and anonymous clients on its plain
 one, who may read, write and create topics of every name, join every group, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType

@@ -4,8 +4,6 @@ An attack that succeeds, or that gets another answer than the one that it must g
 When the first round is complete, the process prints FIRST_ROUND.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import random

@@ -1,7 +1,5 @@
 """A broker with real sockets whose event loop runs in a thread of the test's process."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine

@@ -1,7 +1,5 @@
 """Real brokers for the tests of this folder: whatever is done to one, it may not print a traceback."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A clock that a test moves."""
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 It is a fork of a process that has imported its modules, unless the test needs an interpreter of its own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """The few requests that the tests of this folder make over a socket."""
 
-from __future__ import annotations
-
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.create_topics import (

@@ -1,7 +1,5 @@
 """A broker with a SASL_PLAINTEXT listener and a PLAINTEXT one, for tests of authentication."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 """Conversations with a SASL listener, correct ones and others, and what a broker answers to each message: error codes
 and texts, or that it closes the connection. The same on Odradek and on Apache Kafka."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Attacks on what a broker keeps for its clients: groups, producers and records. `attacks` runs them."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import random

@@ -1,7 +1,5 @@
 """Bad input is answered or refused at once, memory stays flat, and others are unharmed."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import struct

@@ -1,7 +1,5 @@
 """Strangers on a SASL listener, on real sockets: small frames, and few of them; authentication lifts both limits."""
 
-from __future__ import annotations
-
 import contextlib
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The order of start and stop, in one process: who is let in when, and what is left when it ends."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Callable, Coroutine

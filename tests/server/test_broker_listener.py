@@ -1,7 +1,5 @@
 """With a listener of their own for brokers, clients on another listener cannot pretend to be brokers."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from typing import Any

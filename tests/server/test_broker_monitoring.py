@@ -1,7 +1,5 @@
 """The start of monitoring: nothing of it runs on if it fails."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """TLS contexts that are kept up to date: what cannot be used is tried again, and never ends the checks or the start."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import threading

@@ -1,7 +1,5 @@
 """Real brokers and a real ZooKeeper: registration, one controller, one metadata, and what outages leave alone."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing

@@ -1,7 +1,5 @@
 """Connections: requests in order, answers whole however slowly they are read, and no more of them than allowed."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

@@ -1,7 +1,5 @@
 """Thousands of partitions in a process that may open only some hundred files."""
 
-from __future__ import annotations
-
 import os
 
 from confluent_kafka import Consumer, Producer, TopicPartition

@@ -2,8 +2,6 @@
 brokers, and from everybody on the listener of clients. Brokers themselves cannot repeat requests of an earlier
 registration."""
 
-from __future__ import annotations
-
 import socket
 import struct
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ others are served.
 Malformed frames, names and batches are in test_bad_input, time limits in test_time_limits, quotas in test_throttling.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import socket

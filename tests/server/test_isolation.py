@@ -1,7 +1,5 @@
 """A broker that hears neither ZooKeeper nor other brokers serves no clients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

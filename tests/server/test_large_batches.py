@@ -1,7 +1,5 @@
 """Batches that a worker converts, over real sockets: their order, refusals, and connections that end."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.log.batch_conversion import EVENT_LOOP_BYTES

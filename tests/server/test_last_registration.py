@@ -1,7 +1,5 @@
 """Which epoch a broker names when it registers again: none, if one of its log directories may have lost records."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 

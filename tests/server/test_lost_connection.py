@@ -1,7 +1,5 @@
 """A connection that ends in the turn of the event loop in which its request has arrived."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import socket

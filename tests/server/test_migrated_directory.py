@@ -1,7 +1,5 @@
 """A broker that was migrated to a cluster does not start as a single broker with empty metadata."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.log.log_directory import LogDirectoryError

@@ -3,8 +3,6 @@
 After NOT_COORDINATOR to its first OffsetFetch, librdkafka 2.16 reports an error and does not send the request again.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Users that are deleted and tokens that expire while connections and tokens of them are in use, as in Apache Kafka: a
 credential is checked when an exchange takes place, and a session lasts as long as it said then."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

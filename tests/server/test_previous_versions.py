@@ -5,8 +5,6 @@ Each archive in `previous_versions` holds two log directories of one broker that
 topic, a dynamic setting of the broker, and committed offsets of group `billing`.
 """
 
-from __future__ import annotations
-
 import tarfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Settings of several processes: consecutive ids and ports, a directory each."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.conventions.properties_file import PropertiesError

@@ -1,8 +1,6 @@
 """Each kind of attack on Apache Kafka that was published on 28 October 2026, on a real broker that has no
 `delegation.token.secret.key`: its memory hardly grows, nothing stays open, and others are served."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator
 from typing import Any

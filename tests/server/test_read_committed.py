@@ -1,8 +1,6 @@
 """librdkafka's consumer at both isolation levels, over a real socket. The transactions are written directly into the
 partition of a broker in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Authentication again, in the midst of other requests of a connection: answers keep their order, no request is handled
 as another user, and an exchange that is refused, cut off or repeated harms nobody."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any

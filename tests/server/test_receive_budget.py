@@ -1,8 +1,6 @@
 """Connections share the memory for incomplete requests: one that must wait for it is not read, and its time is not
 counted; one that makes others wait has less time. On a broker all requests are answered all the same."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """Retention with a real broker, real files and a real client: old records go, and a consumer that is behind goes on."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -4,8 +4,6 @@ again while clients of librdkafka and of Java produce with acks=all and consume:
 Afterwards a broker restarts, so that all connections of it and to it are made with the last certificate.
 """
 
-from __future__ import annotations
-
 import os
 import ssl
 import threading

@@ -1,8 +1,6 @@
 """Certificates, passwords, users and access control lists change while clients produce and consume: none of those who
 may is refused once. Clients do not retry, so that a failed request is seen."""
 
-from __future__ import annotations
-
 import os
 import ssl
 import threading

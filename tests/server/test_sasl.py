@@ -1,7 +1,5 @@
 """Authentication over the wire: the order of requests, Kafka's errors, sessions that end, tokens."""
 
-from __future__ import annotations
-
 import base64
 import json
 import struct

@@ -1,7 +1,5 @@
 """Conversations with SASL listeners of Odradek and of Apache Kafka have the same answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Starting: settings from everywhere, addresses, and clear words where it cannot be."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """Stopping: what is in flight is answered, what was acknowledged is there again, however the end came."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """How long a connection may take for a frame, and how many it may send before authentication; in simulated time."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import ssl

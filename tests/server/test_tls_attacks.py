@@ -1,7 +1,5 @@
 """Peers that mean harm, on a TLS listener: none holds a connection, and others are served."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

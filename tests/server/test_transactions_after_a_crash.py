@@ -1,7 +1,5 @@
 """A broker that is killed in a transaction: after the restart it is open, and ends as its client wants."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 

@@ -8,8 +8,6 @@ assertion, and the test fails.
 The 99th percentile needs a machine without other work: compare it with `none`.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import signal

@@ -1,7 +1,5 @@
 """Users that are added before the brokers run: to the store of a single broker, and to that of a cluster."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a client may do to the simulated broker, each step checked against the model at once."""
 
-from __future__ import annotations
-
 from odradek.protocol.batch import read_batch_header
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode

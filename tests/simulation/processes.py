@@ -1,7 +1,5 @@
 """One program in processes that differ in what must not matter: hashes of strings, and addresses of objects."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

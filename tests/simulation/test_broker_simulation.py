@@ -3,8 +3,6 @@
 Seeds are fixed, so that a failure is a fact and not a mood; `ODRADEK_SIMULATION_SEEDS=1000-1999` runs others.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import suppress

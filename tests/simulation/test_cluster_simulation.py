@@ -1,8 +1,6 @@
 """Three simulated brokers and a ZooKeeper whose connections break and whose sessions expire: one controller per epoch,
 one log of commits, and the same metadata everywhere in the end. A failing seed replays exactly."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress

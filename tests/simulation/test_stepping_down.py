@@ -1,7 +1,5 @@
 """A controller that steps down, one whose process has ended, and a broker that stays fenced while nobody answers it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 from odradek.controller.controller_election import PAUSE_AFTER_STEPPING_DOWN_MS

@@ -1,7 +1,5 @@
 """The simulated ZooKeeper answers as a real server does, on generated sequences of operations of two sessions."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import os

@@ -3,8 +3,6 @@
 Every choice comes from one seed, so a failing seed replays exactly: `World.digest` covers every byte answered.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Coroutine, Iterable, Mapping

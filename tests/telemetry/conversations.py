@@ -3,8 +3,6 @@
 Each conversation has ids with a prefix of its own, which its subscriptions match, so that none disturbs another.
 """
 
-from __future__ import annotations
-
 import base64
 import time
 from collections.abc import Mapping

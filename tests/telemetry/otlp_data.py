@@ -1,7 +1,5 @@
 """Writes MetricsData of OpenTelemetry, for pushes of tests."""
 
-from __future__ import annotations
-
 import struct
 
 

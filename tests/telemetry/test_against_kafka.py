@@ -1,7 +1,5 @@
 """Conversations about telemetry have the answers that Apache Kafka gives; `make oracle ARGS=--update` records them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

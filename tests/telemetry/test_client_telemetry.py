@@ -1,7 +1,5 @@
 """Instances and values of a broker: bounds, expiry, and bombs that are refused without memory."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID
 

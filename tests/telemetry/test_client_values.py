@@ -1,7 +1,5 @@
 """Values are the latest, sums are totals, and all of them together stay in their bounds."""
 
-from __future__ import annotations
-
 import sys
 import time
 from uuid import UUID

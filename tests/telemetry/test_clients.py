@@ -1,7 +1,5 @@
 """Real clients push their metrics, and the command line shows them: librdkafka and Java, subscribed by Kafka's tool."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterator

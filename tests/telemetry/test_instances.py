@@ -1,7 +1,5 @@
 """When an instance may ask and push: a model of Kafka's ClientMetricsInstance."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

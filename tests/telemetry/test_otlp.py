@@ -1,7 +1,5 @@
 """Metrics in the format of OpenTelemetry: what is read, what is refused, and what a hostile push costs."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 

@@ -1,7 +1,5 @@
 """A broker process behind a faulty network: each request has a connection to itself while it is carried out."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 

@@ -3,8 +3,6 @@
 Legal are records of open transactions between those of others, and gaps where a transaction was aborted.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What clients of a broker did and saw while transactions ran: the input of `checks`. Times are counted events."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field

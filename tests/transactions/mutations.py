@@ -1,7 +1,5 @@
 """Bugs that a broker could have in its transactions, planted one at a time: the checker must find each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A client that consumes, transforms and produces in transactions, and repeats requests without an answer."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence

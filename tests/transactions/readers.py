@@ -1,7 +1,5 @@
 """Readers of partitions, with and without the records of open and aborted transactions."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Sequence

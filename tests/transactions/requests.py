@@ -1,7 +1,5 @@
 """The requests of transactional clients, over anything that carries a request to a broker and its answer back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 

@@ -4,8 +4,6 @@ Every task and timer of one life of the broker carries the number of that life i
 no others.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import hashlib

@@ -3,8 +3,6 @@
 `python -m tests.transactions.story SEED …` prints the digest of each history, and the anomalies in it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import sys

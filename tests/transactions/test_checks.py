@@ -1,7 +1,5 @@
 """Each anomaly is found in a history that has it, and none in one that has not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Concurrent transactions on a broker process that is killed again and again, with late and repeated requests."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -3,8 +3,6 @@
 `ODRADEK_TRANSACTION_SEEDS=0-2999` runs other seeds. A failing seed replays exactly.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 

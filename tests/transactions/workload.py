@@ -1,7 +1,5 @@
 """The clients of one run, the topics that they use, and the last look at what they left."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence

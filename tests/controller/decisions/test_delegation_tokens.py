@@ -1,7 +1,5 @@
 """Delegation tokens: creation, renewal, expiry and removal with the checks of Kafka, in simulated time."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig

@@ -3,8 +3,6 @@
 `handlers/test_update_features.py` and `clients/test_kafka_tools.py` compare most of them with Apache Kafka 4.3.1; those
 about negative levels and unknown upgrade types are from its sources (4.0)."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.configuration.config_types import ConfigResourceType

@@ -1,7 +1,5 @@
 """SCRAM credentials: the checks and messages of Kafka's ScramControlManager, and what becomes of the image."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig

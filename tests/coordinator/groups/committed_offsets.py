@@ -1,7 +1,5 @@
 """Records of committed offsets, as the group coordinator writes them."""
 
-from __future__ import annotations
-
 from odradek.coordinator.groups.group_records import CommittedOffset, offset_commit_key, offset_commit_value
 from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 

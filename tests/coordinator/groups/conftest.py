@@ -1,7 +1,5 @@
 """Shared by the tests of group APIs: a simulated broker with its topic of groups."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

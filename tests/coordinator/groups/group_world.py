@@ -1,7 +1,5 @@
 """Groups on a simulated broker, through the wire format, in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from typing import Any

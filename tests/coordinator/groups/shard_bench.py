@@ -1,7 +1,5 @@
 """A shard without a broker: its log is a list, its timers fire when a test says so, and its answers are collected."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Every group API on a simulated broker whose replicas lag: no answer before what it rests on is committed, and
 NOT_COORDINATOR when the leadership ends first."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any

@@ -1,8 +1,6 @@
 """The APIs of consumer groups on a simulated broker, through the wire format: what is refused before any rule is asked,
 what is described, and what is left after a restart."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """A client that may not use a group or a topic gets the error that its API has for this, and changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The life of shards on a simulated broker: topics that go while groups load, and what must be on the disk."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from uuid import UUID

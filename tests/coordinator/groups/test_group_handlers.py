@@ -1,7 +1,5 @@
 """The group APIs on a simulated broker: every version, virtual time, restarts and power losses."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The bytes of `__consumer_offsets`: these were made once by Apache Kafka 4.3.1's own GroupCoordinatorRecordSerde."""
 
-from __future__ import annotations
-
 import contextlib
 from uuid import UUID
 

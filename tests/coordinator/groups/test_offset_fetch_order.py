@@ -1,7 +1,5 @@
 """OffsetFetch answers groups, topics and partitions in the order of the request, whatever their outcome."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """Committed offsets: who may commit, what is kept, what is forgotten and when."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 import pytest

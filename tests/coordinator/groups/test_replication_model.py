@@ -6,8 +6,6 @@ is answered exactly once, with NOT_COORDINATOR when the leadership ends first; t
 shard that is unloaded leaves no timers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """The topic of groups: made by the first search, written by the coordinator alone, deleted, grown."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode

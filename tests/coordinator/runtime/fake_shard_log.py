@@ -1,7 +1,5 @@
 """A log of a shard in memory: its high watermark lags, its appends fail and its leadership ends when a test says so."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 

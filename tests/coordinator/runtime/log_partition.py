@@ -1,7 +1,5 @@
 """A partition with a real log on the simulated disk, and shards of groups on it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import cast
 

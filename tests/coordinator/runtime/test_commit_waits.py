@@ -1,7 +1,5 @@
 """Answers go out in the order of their end offsets, or are refused, once."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.coordinator.runtime.commit_waits import CommitWait, CommitWaits

@@ -1,7 +1,5 @@
 """Expiry visits every key of every active shard, in slices, and never by a clock that is in doubt."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from typing import cast

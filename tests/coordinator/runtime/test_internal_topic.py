@@ -1,7 +1,5 @@
 """An internal topic between its creation and its first shards: the metadata has it while its logs are opened."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What is written through the log of a shard is what loading finds."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Records of open transactions, compared with a model that looks at every record."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Which writes of a turn are the first, and what is collected. How a shard uses it is in `test_shard`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from odradek.coordinator.runtime.pending_writes import HasPendingWrites, PendingWrite, PendingWrites, TurnOfWrites

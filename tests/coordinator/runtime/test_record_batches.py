@@ -1,7 +1,5 @@
 """The batches of a coordinator are byte for byte those of the general builder."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """The runtime with a coordinator that is not of groups: leaderships begin, move and end."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 from collections.abc import Coroutine

@@ -1,7 +1,5 @@
 """One shard: no answer before what it rests on is committed, and none that is lost or given twice."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

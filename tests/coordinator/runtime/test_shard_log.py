@@ -1,7 +1,5 @@
 """The log of a shard on a real partition: batches, errors, and what counts as committed with `flush.messages`."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from random import Random

@@ -1,7 +1,5 @@
 """Deadlines that are put off again and again, and a process that stood still."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

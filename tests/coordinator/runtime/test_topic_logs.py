@@ -1,7 +1,5 @@
 """A partition keeps its log of a shard for as long as it is the same partition, and leads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import cast
 

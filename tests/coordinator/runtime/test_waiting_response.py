@@ -1,7 +1,5 @@
 """Responses that wait, and responses that are joined of parts that wait."""
 
-from __future__ import annotations
-
 import asyncio
 import weakref
 

@@ -4,8 +4,6 @@ Those of Apache Kafka 4.3.1: the rows of PrepareCommit and PrepareAbort are aske
 tests/clients/test_ending_transactions.py, the others in tests/clients/test_transaction_sequences.py.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.coordinator.transactions import transaction_rules as rules

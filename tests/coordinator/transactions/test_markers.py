@@ -1,7 +1,5 @@
 """Markers of a transaction: how many are appended in one turn of the event loop, and when writing them ends."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any

@@ -1,7 +1,5 @@
 """Items for other brokers: which of them share a request, and what a request that takes long holds up."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any

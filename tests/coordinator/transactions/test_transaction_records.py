@@ -1,7 +1,5 @@
 """The records of transactions: the bytes are those of the schema, and what is written is read back."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """The rules of transactions: cases that a wire test cannot reach, and what holds after any sequence of requests."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """One shard of transactions on a log whose appends fail and whose high watermark lags when a test says so."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

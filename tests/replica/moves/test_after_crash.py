@@ -1,7 +1,5 @@
 """Which of two copies of a moved partition is used after a crash."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

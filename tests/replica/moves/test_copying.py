@@ -1,7 +1,5 @@
 """Copying a log while it serves, and the exchange: failures, gaps, records that are deleted or arrive late."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Moves of replicas between log directories: copied while the broker serves, exchanged, continued after a crash."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

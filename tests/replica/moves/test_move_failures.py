@@ -1,7 +1,5 @@
 """Moves of replicas between log directories: other requests, failing disks, and crashes that interrupt them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """What follows the exchange of a move: the new copy is made durable, and the old one is removed."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Iterable, Iterator
 

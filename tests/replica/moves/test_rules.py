@@ -1,7 +1,5 @@
 """The rules of moving a log, against a model: a copy that follows any appends, truncations and deletions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hypothesis import given

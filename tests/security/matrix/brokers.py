@@ -1,7 +1,5 @@
 """The two brokers of the matrix, behind one call: a client with an address sends a request and gets a response."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar

@@ -1,7 +1,5 @@
 """Requests about the cluster: ACLs, quotas, brokers, reassignments."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

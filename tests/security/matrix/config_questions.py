@@ -1,7 +1,5 @@
 """Requests about configs of topics, brokers and groups."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from odradek.protocol.messages import (

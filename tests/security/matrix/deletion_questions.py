@@ -1,7 +1,5 @@
 """Requests that delete records, offsets, groups and topics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from uuid import UUID
 

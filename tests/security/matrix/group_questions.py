@@ -1,7 +1,5 @@
 """Requests about groups and their offsets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from uuid import UUID
 

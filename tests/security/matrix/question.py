@@ -1,7 +1,5 @@
 """One request of the access matrix, and the record batches that requests contain."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from odradek.protocol.messages import produce

@@ -1,7 +1,5 @@
 """One request for each API that checks access, or several where it checks in several ways."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from uuid import UUID
 

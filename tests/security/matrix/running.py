@@ -1,7 +1,5 @@
 """Run the matrix on a broker: prepare the resources of a case, give the rights, ask every question, take them back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 

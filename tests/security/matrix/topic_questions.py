@@ -1,7 +1,5 @@
 """Requests about topics and their records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from uuid import UUID
 

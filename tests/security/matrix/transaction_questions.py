@@ -1,7 +1,5 @@
 """Requests about transactions and producers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

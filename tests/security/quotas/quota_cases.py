@@ -1,7 +1,5 @@
 """Random sequences of events under quotas, replayed by our rules or by Apache Kafka's quota managers."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rates that simulated clients reach under each quota, and the memory that they take."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.security.quotas.client_quotas import ClientQuotas

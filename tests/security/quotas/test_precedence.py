@@ -1,7 +1,5 @@
 """The most specific quota applies, and says who shares it. Kafka's managers agree (test_quotas_against_kafka)."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.security.quotas.precedence import LONGEST_KEPT_NAME, QuotaEntity, QuotaKey, QuotaLevels

@@ -1,7 +1,5 @@
 """Our quotas throttle for as long as Apache Kafka's quota managers do, event by event."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Credentials in memory, for tests of SCRAM."""
 
-from __future__ import annotations
-
 from odradek.security.principals import Principal
 from odradek.security.sasl.scram import TokenCredential
 from odradek.security.scram_credentials import ScramCredential, ScramMechanism, credential_from_password

@@ -1,7 +1,5 @@
 """The order of requests on a SASL connection, sessions that end, and random orders that never authenticate."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

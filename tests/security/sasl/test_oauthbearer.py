@@ -1,7 +1,5 @@
 """OAUTHBEARER: messages, tokens that an issuer has signed, and all the tokens that must be refused."""
 
-from __future__ import annotations
-
 import base64
 import hmac
 import json

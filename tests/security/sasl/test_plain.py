@@ -1,7 +1,5 @@
 """PLAIN: names and passwords, Kafka's messages for failures, and bytes that must not authenticate."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

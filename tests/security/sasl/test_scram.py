@@ -1,7 +1,5 @@
 """SCRAM against an implementation that is not ours (scramp), and every message that must not authenticate."""
 
-from __future__ import annotations
-
 import base64
 import re
 

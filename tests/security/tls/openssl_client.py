@@ -1,8 +1,6 @@
 """A client without a certificate that does what Python's ssl cannot: key updates of TLS 1.3, and handshakes in the
 middle of a connection of TLS 1.2. It calls OpenSSL's own functions."""
 
-from __future__ import annotations
-
 import _ssl
 import ctypes
 import socket

@@ -1,7 +1,5 @@
 """The validity of certificates, compared with the cryptography package."""
 
-from __future__ import annotations
-
 import datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """The HTTP server takes GET and HEAD, refuses the rest, and never waits for more than a bounded head."""
 
-from __future__ import annotations
-
 import http.client
 import io
 

@@ -1,7 +1,5 @@
 """The metrics of a real broker move as its clients act; its HTTP server is bounded."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

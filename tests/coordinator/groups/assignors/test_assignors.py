@@ -1,7 +1,5 @@
 """The assignors: what must hold for every group, and where Apache Kafka's own end for the same groups."""
 
-from __future__ import annotations
-
 import base64
 import random
 import time

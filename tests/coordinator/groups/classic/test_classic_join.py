@@ -1,7 +1,5 @@
 """Who may come into a classic group, and under which id."""
 
-from __future__ import annotations
-
 import pytest
 
 from odradek.coordinator.groups.group_settings import MINUTE_MS

@@ -1,7 +1,5 @@
 """Assignments, heartbeats, leaving, and session timeouts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

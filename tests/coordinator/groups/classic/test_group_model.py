@@ -4,8 +4,6 @@ What must always hold: one owner per partition and generation; a member that is 
 nothing; offsets move only by commits; and the state of the shard can be rebuilt from the log alone.
 """
 
-from __future__ import annotations
-
 from uuid import UUID
 
 from hypothesis import settings

@@ -1,7 +1,5 @@
 """Limits of the metadata that members bring when they join."""
 
-from __future__ import annotations
-
 import gc
 
 import pytest

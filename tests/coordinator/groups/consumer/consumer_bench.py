@@ -1,7 +1,5 @@
 """A shard with topics and members of the newer protocol, in virtual time; see `shard_bench`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID

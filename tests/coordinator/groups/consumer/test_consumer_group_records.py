@@ -1,8 +1,6 @@
 """The records of newer consumer groups: the bytes below were read and written again by Apache Kafka 4.3.1, and are each
 time a JVM is at hand."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """ConsumerGroupHeartbeat: joining, following the target step by step, leaving, and being left out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Groups between the protocols: upgraded while they run, with members of both kinds, and downgraded again."""
 
-from __future__ import annotations
-
 from collections.abc import Set  # of sets that are never changed
 from typing import Any
 

@@ -5,8 +5,6 @@ fenced, stale or unknown changes nothing; epochs never go back; the log alone gi
 all behave, everybody has a share and nothing is left over.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -4,8 +4,6 @@ It is classic or a consumer group as its members make it. What must always hold:
 partition has one owner; the log alone gives the group back; and when all behave, everybody reads and nothing is left.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hypothesis import settings

@@ -1,7 +1,5 @@
 """Patterns of topics: what they match, what is refused, how much they may cost; and RE2/J, Kafka's library, agrees."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys
