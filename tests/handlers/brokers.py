@@ -20,6 +20,7 @@ from odradek.protocol.schema import Request, Response
 from odradek.replica.partition import Partition
 from odradek.server.node import Node
 from tests.simulation.simulated_host import Simulation
+from tests.waiting import eventually
 from tests.wire import WireClient, decode_response, encode_request
 
 T = TypeVar("T")
@@ -229,7 +230,4 @@ class ApacheKafkaBroker:
         return time.monotonic() * 1000
 
     def settle(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + SETTLING_SECONDS
-        while not condition():
-            assert time.monotonic() < deadline, "Apache Kafka did not follow its metadata"
-            time.sleep(0.01)  # a poll's pause
+        eventually(condition, "what Apache Kafka's metadata says", seconds=SETTLING_SECONDS)

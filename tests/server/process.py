@@ -9,10 +9,10 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from tests.forks.client import OF_BROKERS, fork_server
+from tests.waiting import eventually
 
 READY = re.compile(r"is ready on (.+) \(data in (.+?)(?:; metrics on \S+)?\)$", re.MULTILINE)
 TIMEOUT_SECONDS = 60.0  # not how long it takes, but how long a busy machine may need
@@ -34,11 +34,13 @@ class BrokerProcess:
 
     def wait_until_ready(self) -> list[tuple[str, int]]:
         """The addresses that it tells."""
-        deadline = time.monotonic() + TIMEOUT_SECONDS
-        while (match := READY.search(self.stdout)) is None:
+
+        def ready() -> re.Match[str] | None:
             assert self.process.poll() is None, f"it ended: {self.stderr}"
-            assert time.monotonic() < deadline, f"it is not ready: {self.stderr}"
-            time.sleep(0.01)  # a poll's pause
+            return READY.search(self.stdout)
+
+        match = eventually(ready, "the start of a broker", seconds=TIMEOUT_SECONDS)
+        assert match is not None
         addresses = [address.rpartition(":") for address in match[1].split(", ")]
         return [(host, int(port)) for host, _, port in addresses]
 

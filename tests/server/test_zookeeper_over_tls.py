@@ -2,7 +2,6 @@
 
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from odradek.local.ports import find_stable_port
 from odradek.local.running_broker import RunningBroker
 from odradek.local.zookeeper import QUICK_START, STANDALONE, find_jars, find_java
 from tests.security.tls.certificates import CertificateFiles, write_certificates
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.jvm, pytest.mark.soak, pytest.mark.timeout(300)]
 PATIENCE_S = 60.0
@@ -50,11 +50,8 @@ def secure_port(files: CertificateFiles, tmp_path: Path) -> Iterator[int]:
             stderr=subprocess.STDOUT,
         )
     try:
-        deadline = time.monotonic() + PATIENCE_S
-        while not accepts(port):
-            assert process.poll() is None, output.read_text()
-            assert time.monotonic() < deadline, output.read_text()
-            time.sleep(0.1)  # a poll's pause
+        eventually(lambda: process.poll() is not None or accepts(port), "the start of ZooKeeper", pause_s=0.1)
+        assert process.poll() is None, output.read_text()
         yield port
     finally:
         process.kill()

@@ -1,7 +1,5 @@
 """Which of two copies of a moved partition is used after a crash."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from odradek.protocol.errors import ErrorCode
@@ -17,13 +15,6 @@ from tests.replica.test_housekeeping import pass_time
 @pytest.fixture(autouse=True)
 def nothing_fails_unseen() -> None:
     """Failures are the subject of these tests."""
-
-
-@pytest.fixture
-def broker() -> Iterator[SimulatedBroker]:
-    broker = SimulatedBroker(log_dirs="/one,/two,/three")
-    yield broker
-    broker.close()
 
 
 def test_the_old_copy_is_not_used_when_the_target_has_failed(broker: SimulatedBroker, name: str) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import errno
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TypeVar, TypeVarTuple
 
 import pytest
@@ -29,13 +29,6 @@ Arguments = TypeVarTuple("Arguments")
 @pytest.fixture(autouse=True)
 def nothing_fails_unseen() -> None:
     """Failures are the subject of these tests."""
-
-
-@pytest.fixture
-def broker() -> Iterator[SimulatedBroker]:
-    broker = SimulatedBroker(log_dirs="/one,/two,/three")
-    yield broker
-    broker.close()
 
 
 def test_a_log_that_cannot_be_read_does_not_fail_the_target(

@@ -1,7 +1,5 @@
 """Moves of replicas between log directories: other requests, failing disks, and crashes that interrupt them."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from odradek.host.host import Host
@@ -30,13 +28,6 @@ from tests.replica.test_housekeeping import pass_time
 @pytest.fixture(autouse=True)
 def nothing_fails_unseen() -> None:
     """Failures are the subject of these tests."""
-
-
-@pytest.fixture
-def broker() -> Iterator[SimulatedBroker]:
-    broker = SimulatedBroker(log_dirs="/one,/two,/three")
-    yield broker
-    broker.close()
 
 
 def test_a_request_for_a_third_directory_replaces_the_move(broker: SimulatedBroker, name: str) -> None:

@@ -1,7 +1,7 @@
 """What follows the exchange of a move: the new copy is made durable, and the old one is removed."""
 
 import errno
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pytest
 
@@ -23,13 +23,6 @@ from tests.replica.test_housekeeping import pass_time
 @pytest.fixture(autouse=True)
 def nothing_fails_unseen() -> None:
     """Failures are the subject of these tests."""
-
-
-@pytest.fixture
-def broker() -> Iterator[SimulatedBroker]:
-    broker = SimulatedBroker(log_dirs="/one,/two,/three")
-    yield broker
-    broker.close()
 
 
 def test_a_flush_of_the_old_log_does_not_count_for_the_new_one(broker: SimulatedBroker, name: str) -> None:

@@ -1,12 +1,12 @@
 """The two brokers of the matrix, behind one call: a client with an address sends a request and gets a response."""
 
-import time
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from odradek.handlers.context import ClientConnection
 from odradek.protocol.schema import Request, Response
 from tests.handlers.brokers import SimulatedBroker
+from tests.waiting import eventually
 from tests.wire import WireClient
 
 AnyResponse = TypeVar("AnyResponse", bound="Response")
@@ -60,10 +60,7 @@ class WireMatrixBroker:
             raise
 
     def settle(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 120
-        while not condition():
-            assert time.monotonic() < deadline, "the broker did not follow its metadata"
-            time.sleep(0.01)  # a poll's pause
+        eventually(condition, "what the metadata says", seconds=120)
 
     def close(self) -> None:
         for client in self._clients.values():
