@@ -174,12 +174,6 @@ def test_a_push_is_throttled_while_many_wait(broker: SimulatedBroker, monkeypatc
     assert begin_push(broker, b"x", Compression.ZSTD).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
-@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD])
-def test_a_bomb_is_an_invalid_record(broker: SimulatedBroker, codec: Compression) -> None:
-    _, error = push(broker, compress(codec, bytes(20 << 20))[: 1 << 20], codec)
-    assert error == ErrorCode.INVALID_RECORD
-
-
 def advertised(broker: SimulatedBroker) -> set[int]:
     return {each.api_key for each in broker.call(ApiVersionsRequest(), ApiVersionsResponse, 0).api_keys}
 

@@ -10,6 +10,7 @@ from odradek.log.partition_log import PartitionLog
 from odradek.protocol.batch import assign_offset, read_batch_header
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker, build_end_transaction_marker
 from odradek.protocol.errors import ErrorCode
+from tests.example_counts import examples
 from tests.log.batches import EVERYTHING, NOW_MS, append, make_batch, open_log, read_all
 from tests.log.compaction.compacted_logs import compact_log, headers_of, keyed_batch
 from tests.simulation.simulated_host import Simulation
@@ -169,7 +170,7 @@ BATCHES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     BATCHES,
     st.sampled_from([300, 1200, 1 << 20]),

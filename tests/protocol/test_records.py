@@ -26,6 +26,7 @@ from odradek.protocol.record_checks import (
 )
 from odradek.protocol.records import Record, build_batch, read_records, read_times
 from odradek.protocol.varints import encode_varlong
+from tests.example_counts import examples
 from tests.protocol import kafka_python
 
 LIMIT = 1 << 20
@@ -180,7 +181,7 @@ def test_records_over_the_limit_are_malformed() -> None:
         list(read_records(batch, 99_999))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 @given(data=st.data())
 def test_noise_in_a_batch_is_records_or_malformed_and_nothing_else(data: st.DataObject) -> None:
     batch = bytearray(build_batch([Record(i, i, b"k", b"v", [("h", b"x")]) for i in range(3)]))

@@ -54,16 +54,6 @@ def leaders(broker: SimulatedBroker, name: str) -> list[tuple[int, int, list[int
     return [(each.error_code, each.leader_id, each.offline_replicas) for each in partitions]
 
 
-def test_new_partitions_go_where_there_are_fewest(broker: SimulatedBroker, name: str) -> None:
-    create_topic(broker, f"{name}-a", 3)
-    create_topic(broker, f"{name}-b", 4)
-    assert paths(broker, f"{name}-a", 3) == ["/one", "/two", "/one"]
-    assert paths(broker, f"{name}-b", 4) == ["/two", "/one", "/two", "/one"]
-    delete_topic(broker, f"{name}-b")
-    create_topic(broker, f"{name}-c", 1)
-    assert paths(broker, f"{name}-c", 1) == ["/two"]
-
-
 def test_a_failed_sync_takes_its_whole_directory_and_no_other(broker: SimulatedBroker, name: str) -> None:
     create_topic(broker, name, 4, flush_messages="1")
     assert outcomes(broker, name, 4) == [0] * 4

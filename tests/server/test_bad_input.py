@@ -1,6 +1,5 @@
 """Bad input is answered or refused at once, memory stays flat, and others are unharmed."""
 
-import contextlib
 import socket
 import struct
 import time
@@ -87,33 +86,6 @@ def header(api_key: int, version: int, *, flexible: bool) -> bytes:
 def test_an_impossible_frame_size_closes_the_connection(client: WireClient, witness: WireClient, size: int) -> None:
     client.send(struct.pack(">i", size) + b"12345678")
     assert client.is_closed_by_peer()
-
-
-def test_promised_megabytes_reserve_no_memory(broker: RunningBroker, witness: WireClient) -> None:
-    before = psutil.Process(broker.pid).memory_info().rss
-    with contextlib.ExitStack() as stack:
-        for _ in range(16):
-            liar = stack.enter_context(WireClient(broker.port))
-            liar.send(struct.pack(">i", 100 * MEBIBYTE) + b"1234")
-        produce(witness, batch())
-        assert psutil.Process(broker.pid).memory_info().rss - before < 8 * MEBIBYTE
-
-
-def test_silent_connections_do_not_affect_other_clients(broker: RunningBroker, witness: WireClient) -> None:
-    with contextlib.ExitStack() as stack:
-        for _ in range(200):
-            stack.enter_context(WireClient(broker.port))
-        assert produce(witness, batch()) is ErrorCode.NONE
-
-
-def test_silent_connections_are_closed_after_their_time() -> None:
-    from odradek.testing import broker as running_broker
-
-    with (
-        running_broker(**{"connections.max.idle.ms": "300"}) as impatient,
-        WireClient(impatient.port) as silent,
-    ):
-        assert silent.is_closed_by_peer()
 
 
 # --- headers

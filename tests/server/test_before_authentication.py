@@ -8,11 +8,10 @@ import confluent_kafka
 import psutil
 import pytest
 
-from odradek.protocol.messages.api_versions import ApiVersionsRequest
-from odradek.server.connection import FRAMES_BEFORE_AUTHENTICATION, LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES
+from odradek.server.connection import LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES
 from tests.server.sasl_broker import ALICE, SaslBroker, sasl_broker
 from tests.waiting import eventually
-from tests.wire import WireClient, encode_request
+from tests.wire import WireClient
 
 PATIENCE_S = 60
 MOST_GROWTH_BYTES = 16 << 20
@@ -29,21 +28,6 @@ def stranger(guarded: SaslBroker) -> Iterator[WireClient]:
     with WireClient(guarded.sasl_port) as client:
         client.socket.settimeout(PATIENCE_S)
         yield client
-
-
-def test_a_large_frame_closes_the_connection(stranger: WireClient) -> None:
-    stranger.send(struct.pack(">i", LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES + 1) + bytes(100))
-    assert stranger.is_closed_by_peer()
-
-
-def test_many_frames_close_the_connection(stranger: WireClient) -> None:
-    with contextlib.suppress(ConnectionError):  # it may be closed while they are sent
-        for _ in range(FRAMES_BEFORE_AUTHENTICATION + 1):
-            stranger.send(encode_request(ApiVersionsRequest(), 0))
-    answered = 0
-    while stranger.read_frame() is not None:
-        answered += 1
-    assert answered <= FRAMES_BEFORE_AUTHENTICATION
 
 
 def test_many_strangers_with_incomplete_frames_take_little_memory(guarded: SaslBroker) -> None:

@@ -5,10 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-)
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from odradek.security.authorizer import AllowAll, ResourceType
@@ -70,25 +66,6 @@ def test_offsets_of_a_forbidden_topic_can_be_neither_read_nor_changed(world: Gro
         allow(world)
         assert await world.heartbeat(member.member_id, 1) is ErrorCode.NONE
         assert await world.committed() == 7
-
-    world.run(scenario())
-
-
-def test_a_subscription_to_a_forbidden_topic_is_refused_in_the_newer_protocol(world: GroupWorld) -> None:
-    async def scenario() -> None:
-        forbid(world, ResourceType.TOPIC, TOPIC)
-        request = ConsumerGroupHeartbeatRequest(
-            group_id=GROUP,
-            member_id="member",
-            member_epoch=0,
-            rebalance_timeout_ms=60_000,
-            subscribed_topic_names=[TOPIC],
-            topic_partitions=[],
-        )
-        response = await world.call(request, ConsumerGroupHeartbeatResponse, 1)
-        assert response.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        allow(world)
-        assert (await world.call(request, ConsumerGroupHeartbeatResponse, 1)).error_code == ErrorCode.NONE
 
     world.run(scenario())
 

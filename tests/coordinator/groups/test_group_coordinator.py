@@ -31,13 +31,13 @@ def world() -> Iterator[GroupWorld]:
 def test_a_shard_whose_topic_goes_while_it_loads_is_not_begun(
     world: GroupWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odradek.coordinator.runtime.loading.SLICE_RECORDS", 50)  # replaying outlasts the deletion
+    monkeypatch.setattr("odradek.coordinator.runtime.loading.SLICE_RECORDS", 5)  # replaying outlasts the deletion
 
     async def scenario() -> None:
         await world.form()
         (shard,) = world.node._groups.shards()
         offset = CommittedOffset(1, -1, "", 0)
-        shard.write_each([offset_commit_record("g", "t", index, offset) for index in range(30_000)])
+        shard.write_each([offset_commit_record("g", "t", index, offset) for index in range(3_000)])
         await world.restart()
         (orphan,) = world.node._groups.shards()
         for _ in range(30):

@@ -11,7 +11,6 @@ from odradek.coordinator.runtime import runtime
 from odradek.coordinator.runtime.loading import replay_log
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.join_group import JoinGroupRequest
@@ -144,19 +143,6 @@ def test_a_restart_in_the_middle_of_a_rebalance_is_survived(world: GroupWorld) -
     world.run(scenario())
 
 
-def test_a_member_that_falls_silent_is_expelled_in_time(world: GroupWorld) -> None:
-    async def scenario() -> None:
-        member = await world.form()
-        await world.sleep(9_999)
-        assert await world.heartbeat(member.member_id, 1) is ErrorCode.NONE
-        await world.sleep(9_999)
-        assert await world.heartbeat(member.member_id, 1) is ErrorCode.NONE
-        await world.sleep(10_000)
-        assert await world.heartbeat(member.member_id, 1) is ErrorCode.UNKNOWN_MEMBER_ID
-
-    world.run(scenario())
-
-
 @pytest.mark.parametrize("version", versions(JoinGroupRequest))
 def test_a_group_forms_in_every_version(world: GroupWorld, version: int) -> None:
     async def scenario() -> None:
@@ -270,29 +256,6 @@ def test_offsets_are_deleted_one_by_one(world: GroupWorld) -> None:
         assert await world.committed() == -1
         missing = await world.call(OffsetDeleteRequest(group_id="missing", topics=topics), OffsetDeleteResponse, 0)
         assert missing.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-
-    world.run(scenario())
-
-
-def test_a_topics_offsets_end_with_it(world: GroupWorld) -> None:
-    async def scenario() -> None:
-        await world.commit(7)
-        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=TOPIC)])
-        await world.call(request, DeleteTopicsResponse, 6)
-        await world.prepare()
-        assert await world.committed() == -1
-
-    world.run(scenario())
-
-
-def test_offsets_expire_by_themselves(world: GroupWorld) -> None:
-    async def scenario() -> None:
-        await world.commit(7)
-        await world.sleep(30 * 60 * 1000 - 1000)
-        assert await world.committed() == 7
-        await world.sleep(600_000)
-        assert await world.committed() == -1
-        assert not (await world.call(ListGroupsRequest(), ListGroupsResponse, 5)).groups
 
     world.run(scenario())
 

@@ -107,12 +107,11 @@ def test_timers_of_stopped_deadlines_do_not_pile_up() -> None:
     """A client that asks for a member id and leaves, again and again, chooses how long its session would last."""
     clock, timers, rung = make()
     timers.start(KEY, 100)
-    for number in range(10_000):
+    for number in range(3_000):
         key = TimerKey(TimerKind.SESSION, "group", f"member-{number}")
         timers.start(key, 1_800_000)
         timers.stop(key)
-        waiting = sum(not alarm.is_cancelled for alarm in clock.alarms[-1_000:])
-        assert waiting <= MOST_STOPPED_TIMERS + 3
+        assert number % 50 or sum(not alarm.is_cancelled for alarm in clock.alarms) <= MOST_STOPPED_TIMERS + 3
     assert len([alarm for alarm in clock.alarms if not alarm.is_cancelled]) <= MOST_STOPPED_TIMERS + 3
     clock.advance(1000)
     assert rung == [100]

@@ -7,6 +7,7 @@ from odradek.security.acls.bindings import AclBinding, AclFilter, PatternType, P
 from odradek.security.acls.decisions import AccessRules, Actor, decide
 from odradek.security.acls.index import AclDraft, AclIndex
 from odradek.security.authorizer import Operation, ResourceType
+from tests.example_counts import examples
 
 NAMES = ["a", "ab", "abc", "b", "*"]
 bindings = st.builds(
@@ -41,7 +42,7 @@ def applies(binding: AclBinding, resource_type: ResourceType, name: str) -> bool
     return AclFilter(resource_type, name, PatternType.MATCH).matches(binding)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(steps, st.sampled_from([*NAMES, "abcd", "z"]))
 def test_the_index_finds_the_rules_that_a_scan_finds(changes: list[tuple[bool, AclBinding]], name: str) -> None:
     index, present = index_after(changes)
@@ -58,7 +59,7 @@ def test_the_index_finds_the_rules_that_a_scan_finds(changes: list[tuple[bool, A
         assert set(index.rules_of(ResourceType.TOPIC, principal)) == owned
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(steps, bindings, bindings)
 def test_removing_a_rule_leaves_every_denial_of_another(
     changes: list[tuple[bool, AclBinding]], denial: AclBinding, removed: AclBinding

@@ -8,6 +8,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.security.principals import Principal
 from odradek.security.sasl.authentication import Authentication, Times
 from odradek.security.sasl.outcome import Authenticated, Challenge, Failed, Outcome
+from tests.example_counts import examples
 
 PRODUCE, HANDSHAKE, VERSIONS, AUTHENTICATE = 0, 17, 18, 36
 
@@ -159,7 +160,7 @@ actions = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(actions, max_size=12), st.integers(0, 2).map(lambda seconds: seconds * 1000), st.integers(0, 1))
 def test_other_requests_are_accepted_only_after_a_success_and_with_one_principal(
     sent: list[tuple[str, object]], longest_ms: int, version: int

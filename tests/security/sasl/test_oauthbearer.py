@@ -22,6 +22,7 @@ from odradek.security.sasl.json_web_tokens import (
 )
 from odradek.security.sasl.oauthbearer import OAuthBearerServer
 from odradek.security.sasl.outcome import Authenticated, Challenge, Failed
+from tests.example_counts import examples
 
 NOW_S = 1_000_000
 RULES = TokenRules(("kafka",), "https://issuer", 30, "scope", "sub")
@@ -143,7 +144,7 @@ def test_symmetric_keys_are_not_used() -> None:
         parse_keys(document("oct"))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.text("abcXYZ019-_.=", max_size=60) | st.text(max_size=20))
 def test_no_random_text_is_a_token(text: str) -> None:
     with pytest.raises(InvalidToken):
@@ -190,7 +191,7 @@ def test_malformed_messages_fail(message: bytes) -> None:
     assert isinstance(OAuthBearerServer(accept).evaluate(message), Failed)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.binary(max_size=60))
 def test_random_bytes_do_not_authenticate(message: bytes) -> None:
     assert not isinstance(OAuthBearerServer(accept).evaluate(message), Authenticated)

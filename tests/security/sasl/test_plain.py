@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from odradek.security.sasl.outcome import Authenticated, Failed
 from odradek.security.sasl.plain import PlainServer
+from tests.example_counts import examples
 
 USERS = {"alice": "secret", "bø": "pässword"}
 OTHER_IDENTITY = "Authentication failed: Client requested an authorization id that is different from username"
@@ -44,7 +45,7 @@ def test_a_long_message_is_refused() -> None:
     assert isinstance(PlainServer(USERS).evaluate(b"\0alice\0secret" + b"x" * 20_000), Failed)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(st.one_of(st.binary(max_size=40), st.lists(st.sampled_from(["\0", "alice", "secret"]), max_size=6).map("".join)))
 def test_only_the_exact_message_authenticates(message: bytes | str) -> None:
     data = message.encode() if isinstance(message, str) else message

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from odradek.security.sasl.outcome import Authenticated, Challenge, Failed, Outcome
 from odradek.security.sasl.scram import ScramServer
 from odradek.security.scram_credentials import MECHANISMS_BY_NAME, ScramMechanism
+from tests.example_counts import examples
 from tests.security.sasl.scram_source import ScramUsers
 
 USERS = ScramUsers(alice="secret", **{"a=b,c": "odd"})
@@ -160,7 +161,7 @@ messages = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(st.lists(messages, max_size=4))
 def test_no_messages_without_the_password_authenticate(sent: list[bytes]) -> None:
     target = server()
