@@ -8,7 +8,14 @@ from uuid import UUID
 
 import pytest
 
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from odradek.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from odradek.replica.fetch_request_session import FetchPosition, PartitionKey
 from odradek.replica.followed_partition import FollowedPartition, Next, Step
 from odradek.replica.follower_fetcher import FollowerFetcher
@@ -101,6 +108,51 @@ def test_truncation_that_was_decided_in_an_earlier_leader_epoch_is_waited_for(fo
         return later.sent
 
     assert follower.simulation.loop.run_until_complete(story()) == [3]
+
+
+class LeaderWithRange:
+    """Answers ListOffsets with the start and the end of its log."""
+
+    def __init__(self, start_offset: int, end_offset: int, error: ErrorCode = ErrorCode.NONE) -> None:
+        self._offsets, self._error = {-2: start_offset, -1: end_offset}, error
+
+    async def call(self, request: ListOffsetsRequest, *_response: object, **_options: object) -> ListOffsetsResponse:
+        offset = self._offsets[request.topics[0].partitions[0].timestamp]
+        found = ListOffsetsPartitionResponse(partition_index=0, error_code=self._error, offset=offset)
+        return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(partitions=[found])])
+
+
+@pytest.mark.parametrize(
+    ("leader", "start_and_end", "is_paused"),
+    [
+        (LeaderWithRange(0, 3), (0, 3), False),
+        (LeaderWithRange(10, 20), (10, 10), False),
+        (LeaderWithRange(0, 9), (0, 6), True),
+        (LeaderWithRange(10, 20, ErrorCode.NOT_LEADER_OR_FOLLOWER), (0, 6), True),
+    ],
+    ids=["leader ends before", "leader begins behind", "leader has the offset again", "leader has changed"],
+)
+def test_log_that_ends_outside_the_log_of_its_leader_is_cut_or_begins_again(
+    follower: Follower, leader: Any, start_and_end: tuple[int, int], is_paused: bool
+) -> None:
+    follower.append(0, 3, 2)
+    follower.append(3, 3, 4)
+
+    async def story() -> bool:
+        fetcher = RecordingFetcher(follower)
+        fetcher.client = leader
+        fetcher.add(follower.partition)
+        followed = next(iter(fetcher._partitions.values()))
+        fetcher._carry_out(followed, Step(Next.FIND_RANGE))
+        while followed.is_busy:  # noqa: ASYNC110 - the flag is of the fetcher
+            await asyncio.sleep(0)
+        fetcher.stop()
+        await asyncio.sleep(0)
+        return bool(fetcher._paused)
+
+    assert follower.simulation.loop.run_until_complete(story()) is is_paused
+    log = follower.partition.log
+    assert (log.log_start_offset, log.log_end_offset) == start_and_end
 
 
 def response_with(*partitions: tuple[UUID, PartitionData]) -> FetchResponse:
