@@ -1,16 +1,10 @@
 """The metrics of three brokers say what happens to the cluster: a broker is killed and comes back."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from confluent_kafka import Producer
 
+from odradek.testing import RunningCluster
 from tests.metrics.exposed import Exposed, exposed, page
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from odradek.testing import RunningCluster
 
 SECONDS = 60.0
 

@@ -5,8 +5,9 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema
 import pytest
@@ -14,16 +15,11 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.cli.metrics import asset, build_dashboard
+from odradek.testing import RunningBroker, RunningCluster
 from tests.metrics.alert_cases import CASES, RULES, promtool_file
 from tests.metrics.exposed import page
-from tests.metrics.real_prometheus import RULE_FILE, needs_prometheus, promtool, running_prometheus
+from tests.metrics.real_prometheus import RULE_FILE, Prometheus, needs_prometheus, promtool, running_prometheus
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.testing import RunningBroker, RunningCluster
-    from tests.metrics.real_prometheus import Prometheus
 
 SCHEMAS = Path(__file__).parent / "grafana"
 DASHBOARD = build_dashboard(asset("panels.txt"))

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -15,16 +15,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from odradek.admin.broker_metrics import metrics_of_all, serves_metrics
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
+from odradek.local.running_broker import RunningBroker
 from odradek.metrics.catalog import CATALOG
 from odradek.server.monitoring.http_server import MOST_CONNECTIONS
 from odradek.testing import broker as running_broker
 from tests.metrics.exposed import Exposed, exposed, page
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.local.running_broker import RunningBroker
 
 SECONDS = 30.0
 
