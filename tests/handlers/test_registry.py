@@ -17,7 +17,7 @@ apis[18].request
 print(loaded(), apis[18].handle.__module__)
 dispatcher = Dispatcher.__new__(Dispatcher)
 dispatcher._apis = apis
-while dispatcher.load_next(): pass
+for _ in dispatcher.load_handlers(): pass
 print(loaded() == len(apis))
 """
 

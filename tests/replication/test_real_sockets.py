@@ -87,7 +87,8 @@ class RealBroker:
             idle_limit_ms=0,
         )
         await self._listener.bind("127.0.0.1", 0, backlog=10, send_buffer_bytes=None, receive_buffer_bytes=None)
-        await self._listener.serve(Dispatcher(apis, services), lambda: self.config)
+        dispatcher = Dispatcher(apis, services)
+        await self._listener.serve(lambda: dispatcher, lambda: self.config)
         return self._listener.port
 
     async def start(self, image: MetadataImage) -> None:

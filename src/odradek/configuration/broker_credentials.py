@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from odradek.configuration.config_types import ConfigError
 from odradek.configuration.tls_settings import listener_prefix
-from odradek.security.sasl_client.credentials import SaslCredentials, credentials_of_jaas
+from odradek.security.sasl_client import credentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from odradek.security.sasl_client.credentials import SaslCredentials
 
 MECHANISM = "sasl.mechanism.inter.broker.protocol"
 JAAS = "sasl.jaas.config"
@@ -25,6 +27,6 @@ def broker_credentials(texts: Mapping[str, str], listener: str) -> SaslCredentia
     if name is None:
         raise ConfigError(MECHANISM, mechanism, f"brokers need credentials for each other: set {names[0]}")
     try:
-        return credentials_of_jaas(mechanism, texts[name])
+        return credentials.credentials_of_jaas(mechanism, texts[name])
     except ValueError as problem:
         raise ConfigError(name, "[hidden]", str(problem)) from None

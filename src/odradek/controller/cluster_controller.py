@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller import requests
+from odradek.controller.decisions import offline_replicas, partition_repair, replica_replacement, requested_elections
 from odradek.controller.decisions.brokers import (
     BrokerDecision,
     decide_fencing,
@@ -16,12 +18,7 @@ from odradek.controller.decisions.brokers import (
     decide_shutdown,
     decide_unfencing,
 )
-from odradek.controller.decisions.offline_replicas import decide_offline_replicas
-from odradek.controller.decisions.partition_repair import decide_repairs
-from odradek.controller.decisions.replica_replacement import decide_replacements
-from odradek.controller.decisions.requested_elections import decide_preferred_leaders
 from odradek.controller.metadata_writer import Decided
-from odradek.controller.requests import BrokerStatus
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
     from odradek.controller.decisions.brokers import LiveBroker
     from odradek.controller.decisions.topics import Cluster
     from odradek.controller.metadata_writer import MetadataWriter
-    from odradek.controller.requests import ReportOfflineReplicas, ShutDownBroker, UnfenceBroker
+    from odradek.controller.requests import BrokerStatus, ReportOfflineReplicas, ShutDownBroker, UnfenceBroker
     from odradek.metadata.changes import Change
     from odradek.metadata.entities import BrokerImage
 
@@ -66,11 +63,11 @@ class ClusterController:
         """STALE_BROKER_EPOCH when the registration does not exist any more, NOT_CONTROLLER before it is known."""
         node_id, broker_epoch = request.node_id, request.broker_epoch
         if self._registered is None:
-            return Decided(BrokerStatus(ErrorCode.NOT_CONTROLLER), self._writer.image.version)
+            return Decided(requests.BrokerStatus(ErrorCode.NOT_CONTROLLER), self._writer.image.version)
         if self._registered.get(node_id) != broker_epoch:
-            return Decided(BrokerStatus(ErrorCode.STALE_BROKER_EPOCH), self._writer.image.version)
+            return Decided(requests.BrokerStatus(ErrorCode.STALE_BROKER_EPOCH), self._writer.image.version)
         if self.is_unreachable(node_id, broker_epoch):
-            return Decided(BrokerStatus(ErrorCode.NONE), self._writer.image.version)
+            return Decided(requests.BrokerStatus(ErrorCode.NONE), self._writer.image.version)
         error, version = await self._write_broker(lambda cluster: decide_unfencing(node_id, broker_epoch, cluster))
         return Decided(self._status(node_id, error), version)
 
@@ -82,7 +79,9 @@ class ClusterController:
 
     async def report_offline_replicas(self, request: ReportOfflineReplicas) -> Decided[ErrorCode]:
         return await self._writer.write(
-            lambda cluster: decide_offline_replicas(request.node_id, request.broker_epoch, request.replicas, cluster)
+            lambda cluster: offline_replicas.decide_offline_replicas(
+                request.node_id, request.broker_epoch, request.replicas, cluster
+            )
         )
 
     async def _write_broker(self, decide: Callable[[Cluster], BrokerDecision]) -> Decided[ErrorCode]:
@@ -96,8 +95,8 @@ class ClusterController:
     def _status(self, node_id: int, error: ErrorCode) -> BrokerStatus:
         broker = self._writer.image.brokers.get(node_id)
         if error is not ErrorCode.NONE or broker is None:
-            return BrokerStatus(error)
-        return BrokerStatus(error, is_fenced=broker.is_fenced, may_stop=not broker.is_active)
+            return requests.BrokerStatus(error)
+        return requests.BrokerStatus(error, is_fenced=broker.is_fenced, may_stop=not broker.is_active)
 
     # Duties without a request
 
@@ -106,7 +105,7 @@ class ClusterController:
         several commits. The version from which on nothing is left to repair."""
 
         def decide(cluster: Cluster) -> tuple[bool, list[Change]]:
-            repairs = decide_repairs(cluster.image, cluster.config)
+            repairs = partition_repair.decide_repairs(cluster.image, cluster.config)
             return repairs.is_complete, repairs.changes
 
         while True:
@@ -116,10 +115,12 @@ class ClusterController:
 
     async def give_back_leaders(self) -> int:
         """Elect preferred leaders, a bounded number; how many partitions changed."""
-        count, _ = await self._writer.write(decide_preferred_leaders)
+        count, _ = await self._writer.write(requested_elections.decide_preferred_leaders)
         return count
 
     async def replace_replicas(self, absent_brokers: Collection[int]) -> int:
         """Begin reassignments away from these brokers; the number of partitions."""
-        count, _ = await self._writer.write(lambda cluster: decide_replacements(absent_brokers, cluster))
+        count, _ = await self._writer.write(
+            lambda cluster: replica_replacement.decide_replacements(absent_brokers, cluster)
+        )
         return count

@@ -7,14 +7,15 @@ and the version from which on an image shows the decision.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.configuration.config_types import ConfigResourceType
+from odradek.controller import requests
 from odradek.controller.cluster_controller import ClusterController
+from odradek.controller.decisions import reassignment_requests, request_results
 from odradek.controller.decisions.features import decide_one_min_in_sync
 from odradek.controller.decisions.partition_rules import MIN_IN_SYNC
-from odradek.controller.decisions.reassignment_requests import list_reassignments
-from odradek.controller.decisions.request_results import decide_producer_ids
 from odradek.controller.decisions.topics import decide_new_leader_epochs
 from odradek.controller.metadata_writer import (
     ChangeNotMade,
@@ -22,15 +23,6 @@ from odradek.controller.metadata_writer import (
     ControllerFenced,
     Decided,
     MetadataWriter,
-)
-from odradek.controller.requests import (
-    BROKER_REQUEST_TIMEOUT_MS,
-    AllocateProducerIds,
-    ChangeRequest,
-    ListReassignments,
-    ReportOfflineReplicas,
-    ShutDownBroker,
-    UnfenceBroker,
 )
 from odradek.host.logs import get_logger
 from odradek.metadata.changes import ControllerElected
@@ -43,7 +35,7 @@ if TYPE_CHECKING:
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.decisions.topics import Cluster
-    from odradek.controller.requests import Ask
+    from odradek.controller.requests import AllocateProducerIds, Ask, ChangeRequest, ListReassignments
     from odradek.host.entropy import Entropy
     from odradek.metadata.changes import Change
     from odradek.metadata.entities import PartitionImage
@@ -65,12 +57,15 @@ class Controller:
         self._writer = MetadataWriter(store, config, entropy)
         self.cluster = ClusterController(self._writer)
         """Broker states, and what the controller does without a request."""
-        self._other_requests: Mapping[type[Ask[Any]], Callable[[Any], Awaitable[Decided[Any]]]] = {
-            AllocateProducerIds: self._allocate_producer_ids,
-            ListReassignments: self._list_reassignments,
-            UnfenceBroker: self.cluster.unfence_broker,
-            ShutDownBroker: self.cluster.shut_down_broker,
-            ReportOfflineReplicas: self.cluster.report_offline_replicas,
+
+    @functools.cached_property
+    def _other_requests(self) -> Mapping[type[Ask[Any]], Callable[[Any], Awaitable[Decided[Any]]]]:
+        return {
+            requests.AllocateProducerIds: self._allocate_producer_ids,
+            requests.ListReassignments: self._list_reassignments,
+            requests.UnfenceBroker: self.cluster.unfence_broker,
+            requests.ShutDownBroker: self.cluster.shut_down_broker,
+            requests.ReportOfflineReplicas: self.cluster.report_offline_replicas,
         }
 
     @property
@@ -118,7 +113,7 @@ class Controller:
 
     async def ask(self, request: Ask[R]) -> Decided[R]:
         """`StoreError` when the change cannot be written."""
-        if isinstance(request, ChangeRequest):
+        if isinstance(request, requests.ChangeRequest):
             return await self._change(request)
         decided: Decided[R] = await self._other_requests[type(request)](request)
         return decided
@@ -137,13 +132,14 @@ class Controller:
     async def _allocate_producer_ids(self, request: AllocateProducerIds) -> Decided[int]:
         """`ControllerFenced` when another controller took over."""
         return await self._writer.write(
-            lambda cluster: decide_producer_ids(request.count, cluster), BROKER_REQUEST_TIMEOUT_MS
+            lambda cluster: request_results.decide_producer_ids(request.count, cluster),
+            requests.BROKER_REQUEST_TIMEOUT_MS,
         )
 
     async def _list_reassignments(
         self, request: ListReassignments
     ) -> Decided[dict[str, list[PartitionImage]] | Refusal]:
-        return Decided(list_reassignments(self.image, request.partitions), self.image.version)
+        return Decided(reassignment_requests.list_reassignments(self.image, request.partitions), self.image.version)
 
 
 async def write_request(writer: MetadataWriter, request: ChangeRequest[R]) -> Decided[R]:

@@ -25,7 +25,7 @@ from odradek.protocol.schema import Response
 from odradek.security.sasl.authentication import SASL_AUTHENTICATE_KEY, SASL_HANDSHAKE_KEY, Authentication
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Mapping
+    from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 
     from odradek.handlers.api import Api
     from odradek.handlers.context import ClientConnection, RequestForwarder, Services
@@ -188,13 +188,12 @@ class Dispatcher:
         else:
             meter.finish(response)
 
-    def load_next(self) -> bool:
-        """Import one handler that is not loaded. Returns whether there was one."""
+    def load_handlers(self) -> Iterator[None]:
+        """Imports the handlers that are not loaded, one at each step."""
         for api in self._apis.values():
             if not api.is_loaded:
                 api.load(api)
-                return True
-        return False
+                yield
 
     def _answer_unknown_version(self, api: Api, header: RequestHeader) -> Answer:
         if header.api_key != API_VERSIONS_KEY:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from odradek.metrics.catalog import CATALOG
-from odradek.metrics.exposition import number_text
+from odradek.metrics import catalog, exposition
 from odradek.metrics.samples import Family, HistogramValue, Point
 
 if TYPE_CHECKING:
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
 class MetricsRegistry:
     """Sources are read when samples are collected, so that measuring costs what its owner pays, and nothing else."""
 
-    def __init__(self, catalog: Mapping[str, Definition] = CATALOG) -> None:
-        self._catalog = catalog
+    def __init__(self, definitions: Mapping[str, Definition] | None = None) -> None:
+        self._definitions = definitions
         self._sources: list[Source] = []
 
     def add(self, source: Source) -> None:
@@ -30,14 +29,15 @@ class MetricsRegistry:
     def collect(self, prefixes: Sequence[str] = ()) -> list[Family]:
         """The families whose names begin with one of the prefixes, or all, in the order of the catalog; none without
         series. A sample that the catalog does not define is a bug: KeyError."""
+        definitions = catalog.CATALOG if self._definitions is None else self._definitions
         by_name: dict[str, list[Point]] = {}
         beginnings = tuple(prefixes) or ("",)
         for source in self._sources:
             for sample in source():
-                definition = self._catalog[sample.name]
+                definition = definitions[sample.name]
                 if sample.name.startswith(beginnings):
                     by_name.setdefault(sample.name, []).extend(points_of(sample, definition))
-        return [Family(each, by_name[name]) for name, each in self._catalog.items() if name in by_name]
+        return [Family(each, by_name[name]) for name, each in definitions.items() if name in by_name]
 
 
 def points_of(sample: Sample, definition: Definition) -> list[Point]:
@@ -46,6 +46,6 @@ def points_of(sample: Sample, definition: Definition) -> list[Point]:
     if not isinstance(value, HistogramValue):
         return [Point("", labels, value)]
     totals = list(accumulate(value.counts))
-    bounds = [*(number_text(bound) for bound in value.bounds), "+Inf"]
+    bounds = [*(exposition.number_text(bound) for bound in value.bounds), "+Inf"]
     points = [Point("_bucket", (*labels, ("le", bound)), total) for bound, total in zip(bounds, totals, strict=True)]
     return [*points, Point("_sum", labels, value.sum), Point("_count", labels, totals[-1])]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.replica.partition import Partition
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from uuid import UUID
 
     from odradek.log.log_directory import LogDirectory
+    from odradek.replica.partition import Partition
 
 
-class HostedTopic(dict[int, Partition]):
+class HostedTopic(dict[int, "Partition"]):
     """The partitions of one topic on this broker, by index: not every index is here."""
 
     __slots__ = ("name", "topic_id")

@@ -12,7 +12,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
-from odradek.log.producer_limits import CHECK_INTERVAL_MS, MOST_PRODUCERS, level_to_keep, must_pack_idle, remove_idle
+from odradek.log import producer_limits
 from odradek.replica.periodic_tasks import SingleTasks
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Housekeeping:
             self._last_expiry_ms = now_ms
             expire = functools.partial(self._expire_producers, guarded_ms, config.producer_id_expiration_ms)
             self._tasks.begin("producers", expire, "expiry of producers")
-        if now_ms - self._last_limit_ms >= CHECK_INTERVAL_MS:
+        if now_ms - self._last_limit_ms >= producer_limits.CHECK_INTERVAL_MS:
             self._tasks.begin("producer limit", self._limit_producers, "limit of producers")
         for task in self._periodic:
             if now_ms - self._last_run_ms[task] >= task.interval_ms(config):
@@ -121,16 +121,20 @@ class Housekeeping:
     async def _limit_producers(self) -> None:
         """At most one line is logged for each check."""
         counts = [len(each.log.producers.entries) for each in self._table]
-        if must_pack_idle(counts):
+        if producer_limits.must_pack_idle(counts):
             async for producers in self._producers_in_slices(PACKED_PER_SLICE):
                 producers.entries.pack_idle()
-        level = level_to_keep(counts)
+        level = producer_limits.level_to_keep(counts)
         if level is not None:
             removed = 0
             async for producers in self._producers_in_slices():
-                removed += remove_idle(producers, level)
+                removed += producer_limits.remove_idle(producers, level)
             if removed:
-                log.warning("idle producers forgotten: too many in all logs", count=removed, limit=MOST_PRODUCERS)
+                log.warning(
+                    "idle producers forgotten: too many in all logs",
+                    count=removed,
+                    limit=producer_limits.MOST_PRODUCERS,
+                )
         self._last_limit_ms = self._host.clock.monotonic_ms()
 
     async def _producers_in_slices(self, most: int = PRODUCERS_PER_SLICE) -> AsyncIterator[ProducerState]:

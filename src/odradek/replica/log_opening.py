@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.logs import get_logger
-from odradek.log.partition_log import PartitionLog
-from odradek.replica.moves.after_crash import choose_moved_copy, forget_moves, remove_if_moved
+from odradek.log import partition_log as partition_logs
+from odradek.replica.moves import after_crash
 from odradek.replica.offset_checkpoints import read_checkpoint
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from odradek.host.host import Host
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
+    from odradek.log.partition_log import PartitionLog
     from odradek.metadata.entities import PartitionImage, TopicImage
     from odradek.metadata.image import MetadataImage
     from odradek.protocol.topic_partition import TopicPartition
@@ -100,19 +101,20 @@ def choose_copies(contents: Mapping[LogDirectory, DirectoryContents], host: Host
     chosen: dict[TopicPartition, LogDirectory] = {}
     for directory, found in contents.items():
         for key in found.partitions:
-            if remove_if_moved(key, directory, contents.keys(), host):
+            if after_crash.remove_if_moved(key, directory, contents.keys(), host):
                 continue
             other = chosen.setdefault(key, directory)
             if other is directory:
                 continue
             recovery_points = {each: contents[each].recovery_points.get(key, 0) for each in (directory, other)}
-            if (moved := choose_moved_copy(key, recovery_points, host)) is not None:
+            if (moved := after_crash.choose_moved_copy(key, recovery_points, host)) is not None:
                 chosen[key] = moved
                 continue
             is_larger = _segments_size_bytes(directory, key, host) > _segments_size_bytes(other, key, host)
             chosen[key], rejected = (directory, other) if is_larger else (other, directory)
             log.warning("second copy of a partition set aside", renamed_to=rejected.set_aside(*key))
-    forget_moves(chosen, contents.keys(), host)
+    if chosen:
+        after_crash.forget_moves(chosen, contents.keys(), host)
     return chosen
 
 
@@ -198,13 +200,13 @@ def _open_log(pending: PendingLog, host: Host, is_new: bool) -> PartitionLog:
     directory, topic, index = pending.directory, pending.topic, pending.partition.index
     path = directory.partition_directory(topic.name, index)
     if directory.failure is not None:
-        return PartitionLog.unreachable(path, pending.config, host)
+        return partition_logs.PartitionLog.unreachable(path, pending.config, host)
     is_present = host.disk.exists(path) and (not is_new or _is_own_directory(pending, path, host))
     try:
         if not is_present:
             host.disk.make_directories(path)
             directory.write_partition_metadata(topic.name, index, topic.topic_id)
-        partition_log = PartitionLog.open(
+        partition_log = partition_logs.PartitionLog.open(
             path,
             pending.config,
             host,
@@ -231,7 +233,7 @@ def _is_own_directory(pending: PendingLog, path: str, host: Host) -> bool:
     directory, (name, index) = pending.directory, pending.key
     topic_id = directory.read_partition_metadata(name, index)
     if topic_id == pending.topic.topic_id:
-        return not remove_if_moved(pending.key, directory, [], host)
+        return not after_crash.remove_if_moved(pending.key, directory, [], host)
     if topic_id is None and _segments_size_bytes(directory, pending.key, host) == 0:
         host.disk.remove_tree(path)
     else:

@@ -16,10 +16,11 @@ from odradek.configuration.config_types import ConfigResourceType
 from odradek.configuration.topic_configs import log_config
 from odradek.host.disk import is_refusal
 from odradek.host.logs import get_logger
+from odradek.log import partition_log as partition_logs
 from odradek.log.log_directory import LogDirectoryError
-from odradek.log.partition_log import PartitionLog
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
+from odradek.replica import partition as partition_module
 from odradek.replica.hosted_partitions import HostedPartitions
 from odradek.replica.leadership import LogState
 from odradek.replica.leadership_changes import LeadershipChanges
@@ -38,7 +39,6 @@ from odradek.replica.metadata_application import apply_config
 from odradek.replica.moves.log_moves import LogMoves
 from odradek.replica.name_releases import NameReleases
 from odradek.replica.offset_checkpoints import OffsetCheckpoints
-from odradek.replica.partition import Partition
 from odradek.replica.partition_removal import PartitionRemovals
 from odradek.replica.truncating import Truncations
 
@@ -51,9 +51,11 @@ if TYPE_CHECKING:
     from odradek.host.workers import DirectoryWorkers
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
+    from odradek.log.partition_log import PartitionLog
     from odradek.metadata.entities import PartitionImage, TopicImage
     from odradek.metadata.image import MetadataImage
     from odradek.protocol.topic_partition import TopicPartition
+    from odradek.replica.partition import Partition
     from odradek.replica.replication_context import ReplicationContext
 
 log = get_logger(__name__)
@@ -238,7 +240,7 @@ class PartitionTable(HostedPartitions):
 
     def _add_failed(self, pending: PendingLog) -> None:
         path = pending.directory.partition_directory(*pending.key)
-        self._add(pending, PartitionLog.unreachable(path, pending.config, self._host), LogState.FAILED)
+        self._add(pending, partition_logs.PartitionLog.unreachable(path, pending.config, self._host), LogState.FAILED)
 
     def _add(
         self, pending: PendingLog, partition_log: PartitionLog, log_state: LogState, *, is_new: bool = False
@@ -246,7 +248,7 @@ class PartitionTable(HostedPartitions):
         topic, directory = pending.topic, pending.directory
         if pending.key in self._unopened:
             self._discard(self._by_name[topic.name][pending.partition.index])
-        partition = Partition(
+        partition = partition_module.Partition(
             topic.name,
             topic.topic_id,
             pending.partition.index,

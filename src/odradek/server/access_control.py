@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from odradek.configuration.config_types import ConfigError
+from odradek.security.acls import decisions
 from odradek.security.acls.bindings import EVERYONE, Permission
-from odradek.security.acls.decisions import AccessRules
 from odradek.security.authorizer import AllowAll, Operation, ResourceType
 from odradek.security.principals import ANONYMOUS
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
+    from odradek.security.acls.decisions import AccessRules
     from odradek.security.acls.index import AclIndex
     from odradek.security.audit.log import AuditLog
     from odradek.security.authorizer import Authorizer
@@ -50,7 +51,7 @@ def access_rules(config: BrokerConfig) -> AccessRules | None:
         return None
     text = cast("str | None", config.values["super.users"]) or ""
     super_users = frozenset(name.strip() for name in text.split(";") if name.strip())
-    return AccessRules(super_users, bool(config.values["allow.everyone.if.no.acl.found"]))
+    return decisions.AccessRules(super_users, bool(config.values["allow.everyone.if.no.acl.found"]))
 
 
 def check_access_of_brokers(config: BrokerConfig, acls: AclIndex) -> None:

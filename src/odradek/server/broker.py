@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek import deferred
 from odradek.configuration.config_types import ConfigError
 from odradek.configuration.listeners import advertised_endpoints
 from odradek.configuration.metrics_listener import is_exposed
@@ -19,7 +20,6 @@ from odradek.server.node import Node
 
 if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
-    from odradek.host.clock import Timer
     from odradek.host.host import Host
 
 log = get_logger(__name__)
@@ -28,7 +28,28 @@ log = get_logger(__name__)
 # a restart, would overflow it, and a client whose connection attempt is dropped retries after a second.
 BACKLOG = 4096
 DRAIN_TIMEOUT_S = 5.0  # at shutdown, for clients to receive the answers to requests in flight
-LOADING_PAUSE_MS = 1_000.0  # after the start
+LOADING_PAUSE_S = 1.0  # before the handlers that few clients need
+LOADED_WHEN_READY = (
+    "odradek.controller.requests",
+    "odradek.protocol.schema",
+    "odradek.handlers.context",
+    "odradek.log.partition_log",
+    "odradek.replica.partition",
+    "odradek.coordinator.runtime.runtime",
+    "odradek.coordinator.groups.offset_operations",
+    "odradek.coordinator.groups.group_shard",
+    "odradek.coordinator.groups.group_coordinator",
+    "odradek.coordinator.transactions.transaction_coordinator",
+    "odradek.replica.compaction",
+    "odradek.telemetry.client_telemetry",
+    "odradek.server.connection",
+    "odradek.server.serving",
+    "odradek.handlers.api_versions",
+    "odradek.handlers.metadata",
+    "odradek.handlers.produce",
+    "odradek.handlers.fetch",
+)
+"""The modules that requests need, each with a few others, so that loading one delays a request by some milliseconds."""
 
 
 class Broker:
@@ -46,7 +67,7 @@ class Broker:
         )
         self._listeners: list[Listener] = []
         self._monitoring = Monitoring(config, host, self._node, self._listeners)
-        self._handler_loading: Timer | None = None
+        self._loading: asyncio.Task[None] | None = None
         self.ready_line = ""
         self.ready_facts: dict[str, object] = {}
 
@@ -115,7 +136,9 @@ class Broker:
         endpoints = advertised_endpoints(config.listeners, config.advertised_listeners, bound_ports, name)
         await node.serve(endpoints)
         for listener in self._listeners:
-            await listener.serve(node.dispatcher, lambda: node.broker_config, node.quotas.connections)
+            await listener.serve(
+                lambda: node.dispatcher, lambda: node.broker_config, lambda: node.serving.quotas.connections
+            )
         node.follow_settings(self._certificates.refresh)
         node.follow_isolation(self._refuse_clients)
         if exposed := config.open_listeners():
@@ -145,17 +168,17 @@ class Broker:
             "log_dirs": [self._host.disk.absolute_path(path) for path in config.log_dirs],
             "metrics": metrics_url or None,
         }
-        self._load_handlers(LOADING_PAUSE_MS)
+        self._loading = asyncio.ensure_future(self._load_modules())
 
-    def _load_handlers(self, delay_ms: float = 0.0) -> None:
-        """Load the handlers that no client has needed, so that later requests need not wait for it: one at a time,
-        with clients' requests between them."""
-
-        def load_next() -> None:
-            if self._node.dispatcher.load_next():
-                self._load_handlers()
-
-        self._handler_loading = self._host.clock.call_after(delay_ms, load_next)
+    async def _load_modules(self) -> None:
+        """Load what no client has needed, so that later requests need not wait for it: a little at a time, with
+        clients' requests between."""
+        for name in LOADED_WHEN_READY:
+            deferred.load(name)
+            await asyncio.sleep(0)
+        await asyncio.sleep(LOADING_PAUSE_S)
+        for _ in self._node.dispatcher.load_handlers():
+            await asyncio.sleep(0)
 
     def _refuse_clients(self, is_refusing: bool) -> None:
         """Close the connections of clients and refuse new ones, or accept clients again."""
@@ -171,8 +194,8 @@ class Broker:
     async def stop(self) -> None:
         """Accept no more requests, answer those in flight, flush, write the clean-shutdown files."""
         self._monitoring.stopping()
-        if self._handler_loading is not None:
-            self._handler_loading.cancel()
+        if self._loading is not None:
+            self._loading.cancel()
         await self._node.hand_over()
         for listener in self._listeners:
             listener.finish()

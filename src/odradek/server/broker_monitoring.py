@@ -32,8 +32,7 @@ class Monitoring:
         self._usage: ProcessUsage | None = None
         self._ready_ms: float | None = None
         self._lag = LoopLag(host.clock, node.metrics.event_loop_lag)
-        pages = MonitoringPages(node.collection, node.readiness)
-        self._server = HttpServer(pages.answer, host.clock)
+        self._server: HttpServer | None = None
         node.collection.before(self._read_usage)
         node.metrics.registry.add(self._samples)
         self.url = ""
@@ -43,9 +42,10 @@ class Monitoring:
         """CannotListen when the address of `metrics.listener` cannot be bound."""
         address = metrics_address(self._config.metrics_listener)
         if address is not None:
-            await self._server.start(address.host, address.port)
-            host = address.host or "127.0.0.1"
-            self.url = f"http://{address_text(host, self._server.port)}/metrics"
+            answers = MonitoringPages(self._node.collection, self._node.readiness)
+            self._server = server = HttpServer(answers.answer, self._host.clock)
+            await server.start(address.host, address.port)
+            self.url = f"http://{address_text(address.host or '127.0.0.1', server.port)}/metrics"
         self._lag.start()
 
     def joining(self) -> None:
@@ -62,7 +62,8 @@ class Monitoring:
 
     def close(self) -> None:
         self._lag.stop()
-        self._server.close()
+        if self._server is not None:
+            self._server.close()
 
     async def _read_usage(self) -> None:
         self._usage = await self._host.workers.run(read_process_usage)

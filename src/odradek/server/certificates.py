@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.host import tls_connection, tls_network
 from odradek.host.logs import get_logger
-from odradek.host.tls_connection import TlsResources
-from odradek.host.tls_network import TlsNetwork
-from odradek.security.tls.contexts import client_context
+from odradek.security.tls import contexts
 from odradek.security.tls.store_problem import StoreProblem
-from odradek.server.listener_tls import ListenerTls
+from odradek.server import listener_tls
 from odradek.server.tls_context import RefreshedContext
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from odradek.host.clock import Timer
     from odradek.host.connecting import Network
     from odradek.host.host import Host
+    from odradek.server.listener_tls import ListenerTls
 
 log = get_logger(__name__)
 
@@ -33,18 +33,17 @@ CHECK_INTERVAL_MS = 3_000.0
 class Certificates:
     def __init__(self, config: BrokerConfig, host: Host) -> None:
         self._host = host
-        self._resources = TlsResources()
-        # Handshakes between brokers do not wait for those of clients.
-        self._broker_resources = TlsResources()
         between_brokers = config.inter_broker_listener_name
         names = [name for name, protocol in config.listener_protocols.items() if protocol.has_tls]
         is_for_brokers_only = len(names) > 1  # with one listener, clients use it too
+        # Of clients, and of brokers, whose handshakes do not wait for those of clients.
+        self._resources = [tls_connection.TlsResources() for _ in ("clients", "brokers")] if names else []
         self._listeners = {
-            name: ListenerTls(
+            name: listener_tls.ListenerTls(
                 name,
                 config,
                 host,
-                self._broker_resources if name == between_brokers and is_for_brokers_only else self._resources,
+                self._resources[name == between_brokers and is_for_brokers_only],
             )
             for name in names
         }
@@ -52,9 +51,9 @@ class Certificates:
         self.broker_network: Network | None = None
         """TLS for connections to other brokers; None if their listener has none, or if there are no others."""
         if config.zookeeper_connect and between_brokers in self._listeners:
-            context = RefreshedContext("other brokers", host, client_context)
+            context = RefreshedContext("other brokers", host, contexts.client_context)
             self._contexts.append((between_brokers, context))
-            self.broker_network = TlsNetwork(host.network, lambda: context.current, self._broker_resources)
+            self.broker_network = tls_network.TlsNetwork(host.network, lambda: context.current, self._resources[1])
         self._timer: Timer | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._one_at_a_time = asyncio.Lock()  # a check with the settings before a change must not undo the change
@@ -91,8 +90,8 @@ class Certificates:
             self._timer.cancel()
         if self._refreshing is not None:
             self._refreshing.cancel()
-        self._resources.close()
-        self._broker_resources.close()
+        for resources in self._resources:
+            resources.close()
 
     async def refresh(self) -> None:
         async with self._one_at_a_time:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.controller import Controller
-from odradek.handlers.registry import build_registry
+from odradek.handlers import registry
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
 
@@ -98,7 +98,7 @@ class SingleBroker:
         await self.metadata.load(self.controller.image)
 
     def apis(self) -> dict[int, Api]:
-        return build_registry()
+        return registry.build_registry()
 
     async def join(self, broker: BrokerImage, table: PartitionTable) -> None:  # noqa: ARG002 - there are no others
         await self.channel.register_broker(broker)

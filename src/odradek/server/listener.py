@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from typing import TYPE_CHECKING
 
 from odradek.host.frame_buffer import ReceiveBuffers
 from odradek.host.logs import get_logger
 from odradek.host.network import bind, bound_port, start_serving
 from odradek.security.principals import ANONYMOUS
-from odradek.server.connection import Connection
+from odradek.server import connection as connections
 from odradek.server.connection_counts import CloseReason, ConnectionCounts
 from odradek.server.connection_watch import ConnectionWatch
 from odradek.server.refusal_log import RefusalLog
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from odradek.host.receive_budget import ReceiveBudget
     from odradek.security.principals import Principal
     from odradek.security.quotas.connection_rate import ConnectionRates
+    from odradek.server.connection import Connection
     from odradek.server.connection_limits import ConnectionLimits
     from odradek.server.listener_tls import ListenerTls
 
@@ -71,13 +73,16 @@ class Listener:
         self._all_closed = asyncio.Event()
         self.port = 0
 
+    def _connection(self) -> Connection:
+        return connections.Connection(self)
+
     async def bind(
         self, host: str, port: int, *, backlog: int, send_buffer_bytes: int | None, receive_buffer_bytes: int | None
     ) -> None:
         """Binds the address without accepting connections."""
         tls = self._tls
         self._server = await bind(
-            (lambda: Connection(self)) if tls is None else (lambda: tls.wrap(Connection(self), self.loop)),
+            self._connection if tls is None else (lambda: tls.wrap(self._connection(), self.loop)),
             host,
             port,
             backlog=backlog,
@@ -87,17 +92,25 @@ class Listener:
         self.port = bound_port(self._server)
 
     async def serve(
-        self, dispatcher: Dispatcher, config: Callable[[], BrokerConfig], rates: ConnectionRates | None = None
+        self,
+        dispatcher: Callable[[], Dispatcher],
+        config: Callable[[], BrokerConfig],
+        rates: Callable[[], ConnectionRates | None] = lambda: None,
     ) -> None:
         """Accepts connections. Limits may change at run time, so the configuration is read for each connection."""
         if self._server is None:
             raise RuntimeError("the listener is not bound")
-        self.dispatcher = dispatcher
+        self._find_dispatcher = dispatcher
         self._config = config
         self._rates = rates
         await start_serving(self._server)
         if self._idle_limit_ms > 0:
             self._schedule_sweep()
+
+    @functools.cached_property
+    def dispatcher(self) -> Dispatcher:
+        """Used by each request; composed for the first one."""
+        return self._find_dispatcher()
 
     def close_connections(self) -> None:
         """This broker is cut off from its cluster."""
@@ -122,8 +135,8 @@ class Listener:
         if broken is not None:
             self.refusals.report(f"connection refused: {broken.name}", limit=broken.allowed, client=host)
             connection.abort(CloseReason.LIMIT)
-        elif self._rates is not None:
-            self._admit(connection, self._rates)
+        elif (rates := self._rates()) is not None:
+            self._admit(connection, rates)
 
     def _admit(self, connection: Connection, rates: ConnectionRates) -> None:
         """Connections beyond the rate of the broker or of a listener wait; those beyond the rate of an address are

@@ -21,14 +21,15 @@ from odradek.log.log_directory import LogDirectoryError
 from odradek.metadata.metadata_level import level_of
 from odradek.metadata.store import StoreError
 from odradek.security.tls.store_problem import StoreProblem
+from odradek.server import process_settings as settings_of_processes
 from odradek.server.broker import Broker
-from odradek.server.process_settings import ProcessSettings, process_settings
 from odradek.server.properties import broker_config, load_properties
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.server.process_settings import ProcessSettings
 
 log = get_logger(__name__)
 
@@ -75,7 +76,7 @@ def configure_processes(
     """The settings of `count` brokers that one supervisor runs."""
     config = configure(properties_path, overrides, secure)
     try:
-        return process_settings(config, count)
+        return settings_of_processes.process_settings(config, count)
     except PropertiesError as problem:
         raise Failure(str(problem)) from problem
 

@@ -9,16 +9,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.controller.expired_tokens import ExpiredTokens
-from odradek.coordinator.groups.group_coordinator import GroupCoordinator
-from odradek.coordinator.producer_ids import ProducerIds
-from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
-from odradek.handlers.api import AdvertisedApis
-from odradek.handlers.context import Services
-from odradek.handlers.dispatch import Dispatcher
-from odradek.handlers.fetch_sessions import FetchSessions
-from odradek.handlers.produce_conversions import ProduceConversions
-from odradek.handlers.quota_enforcement import QuotaEnforcement
+from odradek.handlers import sasl_listeners
 from odradek.host.logs import get_logger
 from odradek.host.receive_budget import ReceiveBudget
 from odradek.log.log_directory import (
@@ -31,19 +22,14 @@ from odradek.metadata.embedded_store import FILE_NAME, MIGRATED_SUFFIX
 from odradek.metadata.entities import BrokerImage
 from odradek.metrics.broker_metrics import BrokerMetrics
 from odradek.replica.clock_skew_guard import ClockSkewGuard
-from odradek.replica.compaction import Compaction
 from odradek.replica.housekeeping import Housekeeping
 from odradek.replica.measured_flushes import MeasuredWorkers
 from odradek.replica.partition_table import PartitionTable
-from odradek.replica.retention import Retention
-from odradek.security.audit.events import NoAudit
-from odradek.server.access_control import build_audit_log, build_authorizer, check_access_of_brokers
+from odradek.server import serving
+from odradek.server.access_control import build_audit_log, check_access_of_brokers
 from odradek.server.coordination import coordination
-from odradek.server.monitoring.census import Census
 from odradek.server.monitoring.collection import MetricsCollection
-from odradek.server.monitoring.readiness import Readiness, loading_problems, registration_problems
-from odradek.server.node_samples import NodeSamples
-from odradek.telemetry.client_telemetry import ClientTelemetry
+from odradek.server.monitoring.readiness import Readiness, registration_problems
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -51,10 +37,13 @@ if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.configuration.listeners import Endpoint
     from odradek.handlers.context import SettingsCheck
+    from odradek.handlers.dispatch import Dispatcher
+    from odradek.handlers.sasl_listeners import SaslListeners
     from odradek.host.connecting import Network
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.image import MetadataImage
+    from odradek.server.serving import Serving
 
 log = get_logger(__name__)
 
@@ -78,6 +67,7 @@ class Node:
         self.metrics = metrics or BrokerMetrics(config.metrics_max_topics)
         self.collection = MetricsCollection(self.metrics.registry)
         self.readiness = Readiness()
+        self._serving: Serving | None = None
         self.fatal_failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """Done when the broker cannot continue: the reason, and what to do."""
 
@@ -99,7 +89,7 @@ class Node:
     async def _start(self, paths: Sequence[str]) -> None:
         config, host, metadata = self._config, self._host, self._coordination.metadata
         self._metadata = metadata
-        self._channel = channel = self._coordination.channel
+        self._channel = self._coordination.channel
         cluster_id = await self._coordination.store.cluster_id()
         directories = await host.workers.run(_open_directories, paths, host, cluster_id, config.node_id)
         usable = [directory for directory in directories if directory.failure is None]
@@ -122,88 +112,46 @@ class Node:
         except BaseException:
             await host.workers.run(_close_after_failed_start, directories)
             raise
-        self._groups = GroupCoordinator(host, metadata, channel, table, time)
-        producer_ids = ProducerIds(channel)
-        self._transactions = TransactionCoordinator(
-            host, metadata, channel, table, self._groups, producer_ids, time, self._coordination.peers
-        )
-        table.after_late_opening = self._follow_late_opening
-        self._groups.start()
-        self._transactions.start()
+        self._time = time
         self._housekeeping = Housekeeping(table, host, lambda: metadata.broker_config, time)
-        compaction = Compaction(table, host, lambda: metadata.broker_config)
-        table.moves.old_copies.after_move = compaction.follow_move
-        table.removals.before_removal = compaction.forget
-        await compaction.load()
-        self._housekeeping.add(compaction)
-        self._housekeeping.add(Retention(table, host))
-        self._housekeeping.add(ExpiredTokens(channel, metadata))
-        self._sasl = None
+        self._sasl: SaslListeners | None = None
         if any(protocol.has_sasl for protocol in config.listener_protocols.values()):
-            from odradek.handlers.sasl_listeners import SaslListeners  # noqa: PLC0415 - few brokers need it
-
-            self._sasl = SaslListeners(metadata, host)
+            self._sasl = sasl_listeners.SaslListeners(metadata, host)
             self._housekeeping.add(self._sasl)
         self._audit = build_audit_log(config, host)
         if self._audit is not None:
             await self._audit.start()
-        self._services = services = self._build_services(producer_ids)
-        self._time_lookups = services.time_lookups
-        self.dispatcher = Dispatcher(services.apis, services)
-        self._add_metrics(services)
-
-    def _build_services(self, producer_ids: ProducerIds) -> Services:
-        config, host, metadata = self._config, self._host, self._metadata
-        apis = self._coordination.apis()
-        telemetry = None
-        if config.client_telemetry_enable:
-            telemetry = ClientTelemetry(host.clock, host.entropy, lambda: metadata.image.configs)
-            self._housekeeping.add(telemetry)
-        self.quotas = quotas = QuotaEnforcement(config, host.clock)
-        quotas.load(metadata.image)
-        metadata.subscribe(quotas.follow)
-        self._fetch_sessions = FetchSessions(config.fetch_session_cache_slots, host.clock, host.entropy)
-        self._produce_conversions = ProduceConversions(host.workers, self._receive_budget)
-        return Services(
-            host=host,
-            metadata=metadata,
-            controller=self._channel,
-            partitions=self._table,
-            fetch_sessions=self._fetch_sessions,
-            producer_ids=producer_ids,
-            groups=self._groups,
-            transactions=self._transactions,
-            authorizer=build_authorizer(config, metadata),
-            audit=NoAudit() if self._audit is None else self._audit,
-            quotas=quotas,
-            advertised_apis=AdvertisedApis(apis.values()),
-            produce_conversions=self._produce_conversions,
-            sasl_mechanisms=None if self._sasl is None else self._sasl.mechanisms,
-            forwarder=self._coordination.forwarder,
-            apis=apis,
-            check_settings=self._check_settings,
-            metrics=self.metrics,
-            collect_metrics=self.collection.collect,
-            telemetry=telemetry,
-        )
-
-    def _add_metrics(self, services: Services) -> None:
-        coordination, metadata = self._coordination, self._metadata
-        census = Census(
-            self._table,
-            self._groups,
-            self._transactions,
-            lambda: metadata.image,
-            lambda: coordination.is_controller,
-            self.metrics.traffic,
-            self._host.clock,
-        )
-        self.collection.before(census.refresh)
-        self.metrics.registry.add(census.samples)
-        self.metrics.registry.add(NodeSamples(services, coordination).samples)
         self.readiness.add(self._problems)
-        metadata.subscribe(self._follow_slow_request_setting)
-        self._follow_slow_request_setting(metadata.image, metadata.image)
+        self.collection.before(self._prepare_collection)
+        if config.zookeeper_connect or metadata.image.topics:
+            await self.serving.load()
+
+    @property
+    def serving(self) -> Serving:
+        """Composed when it is first used. With partitions, or others that may give it some, that is at the start."""
+        if self._serving is None:
+            self._serving = serving.Serving(
+                self._config,
+                self._host,
+                self._coordination,
+                self._table,
+                self._housekeeping,
+                self._time,
+                metrics=self.metrics,
+                collection=self.collection,
+                receive_budget=self._receive_budget,
+                sasl=self._sasl,
+                audit=self._audit,
+                check_settings=self._check_settings,
+            )
+        return self._serving
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        return self.serving.dispatcher
+
+    async def _prepare_collection(self) -> None:
+        self.serving  # noqa: B018 - adds its metrics
 
     def _problems(self) -> list[str]:
         """Why this broker should get no clients."""
@@ -211,24 +159,14 @@ class Node:
         return [
             *isolated,
             *registration_problems(self._metadata.image, self._config.node_id),
-            *loading_problems("group", (each.state for each in self._groups.present_shards())),
-            *loading_problems("transaction", (each.state for each in self._transactions.present_shards())),
+            *(self._serving.problems() if self._serving is not None else ()),
         ]
-
-    def _follow_slow_request_setting(self, _before: MetadataImage, _after: MetadataImage) -> None:
-        self.dispatcher.slow_requests.configure(self._metadata.broker_config.slow_request_ms)
 
     async def _open_logs(self, table: PartitionTable, metadata: MetadataCache) -> None:
         """Runs in order with commits, so that none is applied between the image that the table loads and the first
         image that it follows."""
         await table.load(metadata.image)
         metadata.subscribe(table.follow)
-
-    def _follow_late_opening(self) -> None:
-        self._groups.topic.follow_leaderships()
-        self._transactions.topic.follow_leaderships()
-        if self._coordination.replication is not None:
-            self._coordination.replication.follow_all()
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """The broker stops when the first log directory, which holds the metadata, or every log directory failed."""
@@ -248,7 +186,7 @@ class Node:
 
     def follow_isolation(self, follower: Callable[[bool], None]) -> None:
         """Call with True when this broker is cut off from its cluster, and with False when it is back."""
-        self._coordination.follow_isolation(lambda: self._fetch_sessions.last_replica_fetch_ms, follower)
+        self._coordination.follow_isolation(lambda: self.serving.fetch_sessions.last_replica_fetch_ms, follower)
 
     def follow_settings(self, follower: Callable[[], Awaitable[None]]) -> None:
         """Call after each change of settings. The answer to the request that made it waits for the follower."""
@@ -273,20 +211,18 @@ class Node:
 
     def release_waiting_requests(self) -> None:
         """Answer every waiting fetch with the records that are available, and every waiting member of a group."""
-        self._transactions.stop()
-        self._groups.stop()
-        self._table.wake_waiting_fetches()
+        if self._serving is not None:
+            self._serving.release_waiting_requests()
 
     async def stop(self) -> None:
         """Flush and close every log, and write the clean-shutdown files."""
-        self._transactions.stop()
-        self._groups.stop()
+        if self._serving is not None:
+            self._serving.stop_coordinators()
         await self._housekeeping.stop()
         await self._coordination.leave()
         await self._metadata.close()  # applies all commits before the table closes
-        await self._services.audited_requests.close()  # they use the logs
-        self._produce_conversions.close()
-        self._time_lookups.close()
+        if self._serving is not None:
+            await self._serving.close()
         await self._table.close()
         await self._coordination.store.close()
         if self._audit is not None:

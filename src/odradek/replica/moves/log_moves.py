@@ -16,9 +16,8 @@ from odradek.host.logs import get_logger
 from odradek.log.log_directory import is_future_name_too_long
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.leadership import LogState
-from odradek.replica.moves.copying import LogCopier
+from odradek.replica.moves import copying, single_move
 from odradek.replica.moves.old_copy_removal import OldCopyRemoval
-from odradek.replica.moves.single_move import LogMove, MoveFailed, remove_if_present
 from odradek.replica.offset_checkpoints import CheckpointRow
 from odradek.replica.periodic_tasks import SingleTasks
 
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from odradek.host.workers import DirectoryWorkers
     from odradek.log.log_directory import LogDirectory
     from odradek.protocol.topic_partition import TopicPartition
+    from odradek.replica.moves.copying import LogCopier
+    from odradek.replica.moves.single_move import LogMove
     from odradek.replica.partition import Partition
     from odradek.replica.partition_removal import PartitionRemovals
     from odradek.replica.truncating import Truncations
@@ -68,7 +69,7 @@ class LogMoves:
         self._host = host
         self._moves: dict[LogMove, None] = {}
         self._tasks = SingleTasks()
-        self._copier = LogCopier(table, host, lambda: broker_config().dynamic_number(RATE))
+        self._broker_config = broker_config
         self.old_copies = OldCopyRemoval(table, host)
         self._preferred: dict[TopicPartition, LogDirectory] = {}  # of partitions that are not on this broker
         self._is_stopped = False
@@ -76,6 +77,10 @@ class LogMoves:
 
     def __iter__(self) -> Iterator[LogMove]:
         return iter(tuple(self._moves))
+
+    @functools.cached_property
+    def _copier(self) -> LogCopier:
+        return copying.LogCopier(self._table, self._host, lambda: self._broker_config().dynamic_number(RATE))
 
     # Requests
 
@@ -128,7 +133,7 @@ class LogMoves:
                     self._table.removals.remove_renamed(target, [path])
 
     def _begin(self, partition: Partition, target: LogDirectory, path: str) -> None:
-        move = partition.move = LogMove(partition, target, path)
+        move = partition.move = single_move.LogMove(partition, target, path)
         self._moves[move] = None
         self._tasks.begin(target, functools.partial(self._copy_all, target), "moves to a log directory")
         log.info(
@@ -222,8 +227,10 @@ class LogMoves:
     # Ending
 
     async def _give_up(self, move: LogMove, problem: Exception) -> None:
-        is_known = isinstance(problem, OSError | MoveFailed)
-        if not (move.is_cancelled and isinstance(problem, MoveFailed)):  # files of removed partitions may be gone
+        is_known = isinstance(problem, OSError | single_move.MoveFailed)
+        if not (
+            move.is_cancelled and isinstance(problem, single_move.MoveFailed)
+        ):  # files of removed partitions may be gone
             log.error(
                 "a replica could not be moved", topic=move.partition.topic, partition=move.partition.index,
                 target=move.target.path, reason=problem, exc_info=None if is_known else problem,
@@ -239,7 +246,7 @@ class LogMoves:
             move.copy.release()
         try:
             if move.target.failure is None:
-                await self._workers(move.target).files.run(remove_if_present, move.path, self._host)
+                await self._workers(move.target).files.run(single_move.remove_if_present, move.path, self._host)
         except OSError as problem:
             log.error("an incomplete copy stays until the next start", path=move.path, reason=problem)
         finally:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 from odradek.host.disk import is_refusal
 from odradek.host.logs import get_logger
 from odradek.replica.flushing import LogRetired
+from odradek.replica.moves import single_move
 from odradek.replica.moves.markers import id_of_usable, mark_new_copy, mark_old_copy, unmark_new_copy
-from odradek.replica.moves.single_move import rename_old_copy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -124,7 +124,7 @@ class OldCopyRemoval:
     async def _remove(self, move: LogMove) -> None:
         if move.source.failure is not None:
             return
-        renamed = await self._files(move.source).run(rename_old_copy, move, self._host)
+        renamed = await self._files(move.source).run(single_move.rename_old_copy, move, self._host)
         move.is_removed = True
         self._table.removals.remove_renamed(move.source, [renamed])
         try:

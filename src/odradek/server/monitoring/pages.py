@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.metrics.exposition import CONTENT_TYPE, expose
+from odradek.metrics import exposition
 from odradek.server.monitoring.http_messages import HttpResponse, refusal
 
 if TYPE_CHECKING:
@@ -19,7 +19,9 @@ class MonitoringPages:
 
     async def answer(self, path: str) -> HttpResponse:
         if path == "/metrics":
-            return HttpResponse(200, expose(await self._collection.collect()).encode(), CONTENT_TYPE)
+            return HttpResponse(
+                200, exposition.expose(await self._collection.collect()).encode(), exposition.CONTENT_TYPE
+            )
         if path == "/healthy":
             return HttpResponse(200, b"healthy\n")  # the event loop turns: it has answered
         if path == "/ready":

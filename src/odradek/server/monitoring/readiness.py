@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.runtime.shard import ShardState
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -41,8 +39,3 @@ def registration_problems(image: MetadataImage, node_id: int) -> list[str]:
     if present.is_fenced:
         return [f"broker {node_id} is fenced: the controller gets no heartbeats from it"]
     return []
-
-
-def loading_problems(coordinator: str, states: Iterable[ShardState]) -> list[str]:
-    loading = sum(state is ShardState.LOADING for state in states)
-    return [f"{loading} partitions of the {coordinator} coordinator are loading"] if loading else []
