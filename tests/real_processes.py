@@ -4,11 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from odradek.local.prepared import SWITCH
 from tests.forks.brokers import start_brokers_as_forks
 
 
 @pytest.fixture(scope="module", autouse=True)
 def brokers_are_not_forks() -> Iterator[None]:
     start_brokers_as_forks(False)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SWITCH, "off")
+        yield
     start_brokers_as_forks()

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.versions import ROOT, Version, VersionError, checked_out, this_checkout
-from tests.forks.client import ForkServer, command_modules
+from odradek.local.prepared import PreparedProcess
+from tests.forks.client import command_modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +103,9 @@ class Side:
             "ODRADEK_BOOTSTRAP_SERVER": f"127.0.0.1:{self.port}",
         }
         with environment_variable("PYTHONPATH", self.environment["PYTHONPATH"]):
-            self.forks = ForkServer(("confluent_kafka.admin", "importlib.metadata", *command_modules(version.source)))
+            self.forks = PreparedProcess(
+                ("confluent_kafka.admin", "importlib.metadata", *command_modules(version.source))
+            )
 
     def run(self, lines: list[str], deadline: float) -> None:
         self._read_help()

@@ -7,23 +7,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.forks.client import ForkServer, fork_server
+from tests.forks.client import fork_server
 from tests.slow_files import TICKS_PER_S, descendants_seconds
 
 if TYPE_CHECKING:
     import subprocess
 
+    from odradek.local.prepared import PreparedProcess
+
 
 @pytest.fixture
-def server() -> ForkServer:
+def server() -> PreparedProcess:
     return fork_server()
 
 
-def run(server: ForkServer, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+def run(server: PreparedProcess, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     return server.run(arguments, os.environ, b"", 60)
 
 
-def test_the_processor_time_of_forks_that_ended_is_counted(server: ForkServer) -> None:
+def test_the_processor_time_of_forks_that_ended_is_counted(server: PreparedProcess) -> None:
     """So that `--slow-files` reports what commands and brokers cost."""
     run(server, "--help")
     before_s = descendants_seconds()
@@ -36,11 +38,11 @@ def test_the_processor_time_of_forks_that_ended_is_counted(server: ForkServer) -
 @pytest.mark.parametrize(
     ("arguments", "code"), [(["--version"], 0), (["topic", "list", "-b", "127.0.0.1:1"], 1), (["--no-such"], 2)]
 )
-def test_the_exit_code_is_that_of_the_command(server: ForkServer, arguments: list[str], code: int) -> None:
+def test_the_exit_code_is_that_of_the_command(server: PreparedProcess, arguments: list[str], code: int) -> None:
     assert run(server, *arguments).returncode == code
 
 
-def test_output_that_cannot_be_written_fails_as_without_forks(server: ForkServer) -> None:
+def test_output_that_cannot_be_written_fails_as_without_forks(server: PreparedProcess) -> None:
     with open("/dev/full", "wb") as full, open(os.devnull, "r+b") as nothing:
         streams = {0: nothing.fileno(), 1: full.fileno(), 2: nothing.fileno()}
         with server.start(["--version"], os.environ, streams) as process:

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 
-from tests.forks.client import OF_BROKERS, fork_server
+from odradek.local.prepared import prepared_process
 from tests.waiting import eventually
 
 READY = re.compile(r"is ready on (.+) \(data in (.+?)(?:; metrics on \S+)?\)$", re.MULTILINE)
@@ -92,7 +92,7 @@ def _fork(arguments: Sequence[str], environment: Mapping[str, str], directory: s
     (output, output_end), (errors, errors_end) = os.pipe(), os.pipe()
     with open(os.devnull, "rb") as nothing:
         streams = {0: nothing.fileno(), 1: output_end, 2: errors_end}
-        process = fork_server(OF_BROKERS).start(arguments, environment, streams, directory=directory)
+        process = prepared_process().start(arguments, environment, streams, directory=directory)
     os.close(output_end)
     os.close(errors_end)
     process.stdout, process.stderr = open(output), open(errors)  # noqa: SIM115 - closed by the threads that read them

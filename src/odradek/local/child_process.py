@@ -14,10 +14,11 @@ import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self, TypeAlias
 
 from odradek.conventions.failures import without_prefix
 from odradek.host.lifetime_pipe import LifetimePipe
+from odradek.local import prepared
 
 if TYPE_CHECKING:
     import signal
@@ -44,6 +45,7 @@ def nearest(path: str) -> str:
 
 
 KEPT_LINES = 1000
+StartProcess: TypeAlias = "Callable[[Sequence[str], int, Mapping[str, str] | None], subprocess.Popen[str]]"
 
 
 def odradek_command(*words: str) -> list[str]:
@@ -63,6 +65,29 @@ def end_process(process: subprocess.Popen[Any], number: signal.Signals, timeout_
     return True
 
 
+def start_process_alone(
+    command: Sequence[str], watched: int, environment: Mapping[str, str] | None
+) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=[watched],
+        env=environment,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+
+
+def start_process_as_fork(
+    command: Sequence[str], watched: int, environment: Mapping[str, str] | None
+) -> subprocess.Popen[str]:
+    """For a command of `odradek_command`."""
+    return prepared.prepared_process().start_child(command[len(odradek_command()) :], watched, environment)
+
+
 class ChildProcess:
     """A command with the option `--stop-with`. It ends with this process, even if this process is killed.
 
@@ -74,8 +99,9 @@ class ChildProcess:
 
     def __init__(
         self, *, on_ready: Callable[[], None] = lambda: None, on_line: Callable[[str], None] = lambda _line: None,
-        on_output_end: Callable[[], None] = lambda: None,
+        on_output_end: Callable[[], None] = lambda: None, start_process: StartProcess | None = None,
     ) -> None:  # fmt: skip
+        """`start_process` starts the command, with the descriptor that it watches and its environment."""
         self.process: subprocess.Popen[str] | None = None
         self.facts: dict[str, Any] = {}
         """The object that reports that the command is ready; empty until then."""
@@ -84,6 +110,7 @@ class ChildProcess:
         self._on_ready = on_ready
         self._on_line = on_line
         self._on_output_end = on_output_end
+        self._start_process = start_process or start_process_alone
         self._lifetime = LifetimePipe()
 
     def start(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
@@ -95,22 +122,6 @@ class ChildProcess:
         log.start()
         arguments = (process.stdout, log, self._is_settled)
         threading.Thread(target=self._read_output, args=arguments, daemon=True).start()
-
-    @staticmethod
-    def _start_process(
-        command: Sequence[str], watched: int, environment: Mapping[str, str] | None
-    ) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=[watched],
-            env=environment,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
 
     @property
     def is_running(self) -> bool:
@@ -179,9 +190,10 @@ class RunningServer(ABC):
     """A server in its own process. Its data is in the given directory, or in a temporary one that `close` removes. It
     stops when this process ends, even if it is killed."""
 
-    def __init__(self, data_directory: str | None, prefix: str) -> None:
+    def __init__(self, data_directory: str | None, prefix: str, *, is_fork: bool = False) -> None:
         self._temporary = None if data_directory is not None else tempfile.mkdtemp(prefix=prefix)
-        self._child = ChildProcess()
+        is_prepared = is_fork and prepared.is_possible()
+        self._child = ChildProcess(start_process=start_process_as_fork if is_prepared else None)
 
     @abstractmethod
     def start(self) -> Self:

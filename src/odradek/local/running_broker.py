@@ -46,14 +46,15 @@ class RunningBroker(RunningServer):
 
     `properties` have Kafka's names (`{"num.partitions": 3}`) and take precedence over DEFAULT_PROPERTIES. Without
     `data_directory` a temporary directory is created, and removed by `close`. The broker stops when this process
-    ends, even if it is killed.
+    ends, even if it is killed. With `is_fork` it is forked from a process that has imported its modules, if that is
+    possible (`odradek.local.prepared`), which pays off from the second broker on.
     """
 
     def __init__(
         self, properties: Mapping[str, Property] | None = None, *, host: str = "127.0.0.1", port: int = 0,
-        data_directory: str | None = None,
+        data_directory: str | None = None, is_fork: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(data_directory, "odradek-")
+        super().__init__(data_directory, "odradek-", is_fork=is_fork)
         self.host = host
         self.port = port
         self.ports: dict[str, int] = {}
@@ -143,7 +144,7 @@ def broker(properties: Mapping[str, Property] | None = None, /, **more: Property
 
     Properties have Kafka's names: in a mapping with dots, as keywords with underscores instead.
     """
-    running = RunningBroker(named_properties(properties, more))
+    running = RunningBroker(named_properties(properties, more), is_fork=True)
     try:
         yield running.start()
     finally:

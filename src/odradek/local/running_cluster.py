@@ -31,11 +31,12 @@ class RunningCluster:
     otherwise. With `has_network` the brokers reach each other and ZooKeeper through a process that can cut, delay and
     limit what passes; clients connect to the brokers directly. `port` is that of the first broker, and those of the
     others follow; 0 for free ones. Without `data_directory` a temporary directory is created, and removed by `close`.
+    `is_fork`: as for RunningBroker.
     """
 
     def __init__(
         self, brokers: int = 3, properties: Mapping[str, Property] | None = None, *, has_network: bool = True,
-        port: int = 0, data_directory: str | None = None,
+        port: int = 0, data_directory: str | None = None, is_fork: bool = False,
     ) -> None:  # fmt: skip
         self._temporary = None if data_directory is not None else tempfile.mkdtemp(prefix="odradek-cluster-")
         self._directory = data_directory or self._temporary or ""
@@ -50,6 +51,7 @@ class RunningCluster:
         }
         self._count = brokers
         self._port = port
+        self._is_fork = is_fork
         self._network = ClusterNetwork() if has_network else None
         self.zookeeper = RunningZooKeeper(port=find_stable_port(), data_directory=self._path("zookeeper"))
         self.brokers: dict[int, RunningBroker] = {}
@@ -163,7 +165,8 @@ class RunningCluster:
             "inter.broker.listener.name": BROKER_LISTENER,
             **self._properties,
         }
-        return RunningBroker(properties, port=client_port, data_directory=self._path(f"broker-{node_id}"))
+        directory = self._path(f"broker-{node_id}")
+        return RunningBroker(properties, port=client_port, data_directory=directory, is_fork=self._is_fork)
 
 
 def _listeners(broker_port: int, client_port: int) -> str:
@@ -176,5 +179,5 @@ def cluster(
 ) -> Iterator[RunningCluster]:
     """A running cluster: `with cluster(brokers=3) as running:`. Properties are those of every broker, and have Kafka's
     names: in a mapping with dots, as keywords with underscores instead."""
-    with RunningCluster(brokers, named_properties(properties, more)) as running:
+    with RunningCluster(brokers, named_properties(properties, more), is_fork=True) as running:
         yield running

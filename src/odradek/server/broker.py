@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 from odradek import deferred
 from odradek.configuration.config_types import ConfigError
 from odradek.configuration.listeners import advertised_endpoints
 from odradek.configuration.metrics_listener import is_exposed
+from odradek.handlers import registry
 from odradek.host.logs import get_logger
 from odradek.host.network import ShortAnswers, machine_name
 from odradek.host.receive_budget import ReceiveBudget
@@ -50,6 +52,16 @@ LOADED_WHEN_READY = (
     "odradek.handlers.fetch",
 )
 """The modules that requests need, each with a few others, so that loading one delays a request by some milliseconds."""
+
+
+def load_whole_broker() -> None:
+    """For a process that is forked for each broker."""
+    for name in (*LOADED_WHEN_READY, "odradek.server.cluster_member"):
+        deferred.load(name)
+    for api in registry.build_cluster_registry().values():
+        api.load(api)
+    with contextlib.suppress(ImportError):  # only members of a cluster need it
+        deferred.load("odradek.host.kazoo_client")
 
 
 class Broker:

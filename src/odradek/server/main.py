@@ -36,6 +36,7 @@ log = get_logger(__name__)
 # Variables with the prefix of properties that are not properties.
 OTHER_VARIABLES = (
     "ODRADEK_BOOTSTRAP_SERVER",
+    "ODRADEK_FORKS",
     "ODRADEK_LOG_LEVEL",
     "ODRADEK_LOG_FORMAT",
     "ODRADEK_NO_STATUS_TOPIC",

@@ -1,8 +1,9 @@
 """Runs `odradek` in forks of a process that has imported its modules, which saves the time of importing them.
 
-`python -m tests.forks.server DESCRIPTOR MODULE…` serves on a listening socket until its standard input ends. A client
-sends a request with the descriptors of the new process, and receives its pid and then its exit status. Every command
-is a process of its own with its own environment, directory and streams, and ends as an interpreter does.
+`python prepared_main.py DESCRIPTOR LATER MODULE…` serves on a listening socket until its standard input
+ends. LATER, module:function or empty, is called when the first start was served and no other waits. A client sends a
+request with the descriptors of the new process, and receives its pid and then its exit status. Every command is a
+process of its own with its own environment, directory and streams, and ends as an interpreter does.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import atexit
 import contextlib
 import fcntl
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -23,14 +25,24 @@ from typing import Any
 
 LARGEST_REQUEST = 1 << 20
 MOST_DESCRIPTORS = 16
+QUIET_S = 0.2  # without a start, before more is imported
 UNUSED_DESCRIPTOR = 100  # above those that a request names
 
 
-def serve(listener: socket.socket) -> dict[str, Any] | None:
+def serve(listener: socket.socket, later: str) -> dict[str, Any] | None:
     """Returns in a fork, with the request that this fork must run; None when the standard input has ended."""
+    has_served = False
     while True:
-        readable, _, _ = select.select([listener.fileno(), 0], [], [])
+        can_load = has_served and bool(later)
+        readable, _, _ = select.select([listener.fileno(), 0], [], [], QUIET_S if can_load else None)
         reap()
+        if not readable:
+            module, _, function = later.partition(":")
+            getattr(importlib.import_module(module), function)()
+            later = ""
+            gc.freeze()
+            continue
+        has_served = True
         if listener.fileno() not in readable:
             return None
         connection, _ = listener.accept()
@@ -79,10 +91,10 @@ def take_descriptors(received: array.array[int], numbers: list[int]) -> None:
 
 
 def main() -> None:
-    for name in sys.argv[2:]:
-        __import__(name)
+    for name in sys.argv[3:]:
+        importlib.import_module(name)
     gc.freeze()  # a collection in a fork, such as that at its end, would copy the pages of all these objects
-    request = serve(socket.socket(fileno=int(sys.argv[1])))
+    request = serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])
     if request is None:
         return
     if request["has_own_session"]:
@@ -106,8 +118,8 @@ def end_quickly(code: int) -> None:
 
     Objects of the command are deleted, those in reference cycles too. Returns if output cannot be written.
     """
-    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as the interpreter does first
-    atexit._run_exitfuncs()
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - waits for threads, as the interpreter does
+    atexit._run_exitfuncs()  # noqa: SLF001 - the interpreter's next step
     gc.collect()
     with contextlib.suppress(OSError):
         sys.stdout.flush()
