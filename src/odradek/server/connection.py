@@ -47,13 +47,15 @@ class ConnectionOwner(Protocol):
     name: str
     clock: Clock
     loop: asyncio.AbstractEventLoop
-    dispatcher: Dispatcher
     receive_buffers: ReceiveBuffers
     short_answers: ShortAnswers
     largest_frame_bytes: int
     watch: ConnectionWatch
     refusals: RefusalLog
     needs_authentication: bool
+
+    @property
+    def dispatcher(self) -> Dispatcher: ...
 
     def connection_opened(self, connection: Connection) -> None: ...
 
