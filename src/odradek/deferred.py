@@ -81,7 +81,8 @@ class _Loader:
     def find_spec(name: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None) -> Any:
         if name not in DEFERRED:
             return None
-        spec = ModuleSpec(name, _Loader(), origin=f"{os.path.join(_SOURCE, *name.split('.'))}.py")  # type: ignore[arg-type]
+        loader: Any = _Loader()  # an importlib.abc.Loader by its methods: that module is not needed
+        spec = ModuleSpec(name, loader, origin=f"{os.path.join(_SOURCE, *name.split('.'))}.py")
         spec.has_location = True
         return spec
 

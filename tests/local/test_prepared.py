@@ -68,12 +68,14 @@ def test_it_can_be_turned_off_and_is_off_while_coverage_measures_children(
 
 def test_the_prepared_process_and_its_brokers_end_with_a_test_process_that_is_killed() -> None:
     program = (
-        "import sys, time; from odradek.local.prepared import prepared_process; from odradek.testing import broker\n"
+        "import sys; from odradek.local.prepared import prepared_process; from odradek.testing import broker\n"
         "with broker() as running:\n"
-        "    print(prepared_process()._process.pid, running.pid, flush=True); time.sleep(600)"
+        "    print(prepared_process()._process.pid, running.pid, flush=True); sys.stdin.read()"
     )
     environment = {name: value for name, value in os.environ.items() if name != SWITCH}
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment) as test:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as test:
         assert test.stdout is not None
         pids = [int(each) for each in test.stdout.readline().split()]
         assert len(pids) == 2

@@ -76,12 +76,7 @@ class Serving:
         table.after_late_opening = self._follow_late_opening
         self.groups.start()
         self.transactions.start()
-        self._compaction = compaction = Compaction(table, host, lambda: metadata.broker_config)
-        table.moves.old_copies.after_move = compaction.follow_move
-        table.removals.before_removal = compaction.forget
-        housekeeping.add(compaction)
-        housekeeping.add(Retention(table, host))
-        housekeeping.add(ExpiredTokens(channel, metadata))
+        self._add_periodic_tasks(housekeeping, host)
         telemetry = None
         if config.client_telemetry_enable:
             telemetry = ClientTelemetry(host.clock, host.entropy, lambda: metadata.image.configs)
@@ -117,18 +112,31 @@ class Serving:
         self.dispatcher = Dispatcher(apis, services)
         metadata.subscribe(self._follow_slow_request_setting)
         self._follow_slow_request_setting(metadata.image, metadata.image)
+        self._add_metrics(collection)
+
+    def _add_periodic_tasks(self, housekeeping: Housekeeping, host: Host) -> None:
+        table, metadata = self._table, self._metadata
+        self._compaction = compaction = Compaction(table, host, lambda: metadata.broker_config)
+        table.moves.old_copies.after_move = compaction.follow_move
+        table.removals.before_removal = compaction.forget
+        housekeeping.add(compaction)
+        housekeeping.add(Retention(table, host))
+        housekeeping.add(ExpiredTokens(self._coordination.channel, metadata))
+
+    def _add_metrics(self, collection: MetricsCollection) -> None:
+        services, metadata, coordination = self._services, self._metadata, self._coordination
         census = Census(
-            table,
+            self._table,
             self.groups,
             self.transactions,
             lambda: metadata.image,
             lambda: coordination.is_controller,
-            metrics.traffic,
-            host.clock,
+            services.metrics.traffic,
+            services.host.clock,
         )
         collection.before(census.refresh)
-        metrics.registry.add(census.samples)
-        metrics.registry.add(NodeSamples(services, coordination).samples)
+        services.metrics.registry.add(census.samples)
+        services.metrics.registry.add(NodeSamples(services, coordination).samples)
 
     async def load(self) -> None:
         """Read what is stored about partitions; not needed without any."""
