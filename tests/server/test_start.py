@@ -297,33 +297,3 @@ def test_the_ready_line_is_all_that_is_printed(tmp_path: Path) -> None:
         assert broker.wait() == 0
     assert broker.stdout.count("\n") == 1
     assert os.fspath(tmp_path) in broker.stdout
-
-
-# --- modules that are imported
-
-MOST_MODULES, MOST_OWN_MODULES = 640, 430
-UNUSED = {
-    "odradek.server.cluster_member",
-    "odradek.handlers.create_topics",
-    "odradek.handlers.sasl_listeners",
-    "odradek.security.audit.log",
-    "importlib.metadata",
-    "kazoo",
-    "argparse",
-}
-
-
-def test_a_broker_that_is_alone_imports_what_it_needs_and_no_more(tmp_path: Path) -> None:
-    """Every module is a quarter of a millisecond of each start."""
-    with broker_process(
-        environment={"PYTHONPROFILEIMPORTTIME": "1"}, is_fork=False, listeners=LOCAL, log_dirs=f"{tmp_path}/data"
-    ) as broker:
-        broker.wait_until_ready()
-        broker.process.kill()  # before the handlers are loaded that nobody has asked for
-        broker.wait()
-    imported = {
-        line.rpartition("|")[2].strip() for line in broker.stderr.splitlines() if line.startswith("import time")
-    }
-    assert len(imported) < MOST_MODULES
-    assert len([name for name in imported if name.startswith("odradek")]) < MOST_OWN_MODULES
-    assert not imported & UNUSED

@@ -12,7 +12,7 @@ import pytest
 
 from odradek.cli.main import run
 from odradek.cli.pipeline.sql import print_csv, print_table, query_context
-from odradek.pipelines.spark.querying import Answer
+from odradek.pipelines.spark.query_tables import Answer
 from tests.commands import run_odradek
 
 if TYPE_CHECKING:

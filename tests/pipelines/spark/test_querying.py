@@ -11,8 +11,7 @@ from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark import previewing, querying
 from odradek.pipelines.spark.previewing import checked_name, rows_of, with_recent_start
 from odradek.pipelines.spark.query_frames import answer_of, ask
-from odradek.pipelines.spark.query_tables import Catalog, NoSuchTable, QueryContext
-from odradek.pipelines.spark.querying import distinct_names
+from odradek.pipelines.spark.query_tables import Catalog, NoSuchTable, QueryContext, distinct_names
 from odradek.pipelines.spark.sessions import session as sessions
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.topics import BrokersUnavailable, Cluster, check_topics

@@ -18,7 +18,7 @@ from tests.pipelines.definition.definitions import sound
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from odradek.pipelines.spark.querying import Answer
+    from odradek.pipelines.spark.query_tables import Answer
 
 
 def database(file: Path, *statements: str) -> str:

@@ -24,8 +24,7 @@ from odradek.conventions.failures import Failure
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from odradek.pipelines.spark.query_tables import QueryContext
-    from odradek.pipelines.spark.querying import Answer
+    from odradek.pipelines.spark.query_tables import Answer, QueryContext
 
 SERVER_VARIABLE = "ODRADEK_BOOTSTRAP_SERVER"
 SHOWN_ROWS = 100  # of text output, unless --limit is given

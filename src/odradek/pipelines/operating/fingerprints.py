@@ -185,7 +185,14 @@ def _bound(bound: Bound | None) -> str:
 
 def _joined(expressions: Iterable[str]) -> str:
     """Expressions by their tokens, so that blanks, comments and upper case of words do not matter."""
-    return ", ".join(
-        " ".join(repr(each.text) if each.kind == "STRING" else each.text.lower() for each in tokens_of(expression))
-        for expression in expressions
-    )
+    return ", ".join(map(_by_tokens, expressions))
+
+
+def _by_tokens(expression: str) -> str:
+    text = ""
+    for token in tokens_of(expression):
+        word = repr(token.text) if token.kind == "STRING" else token.text.lower()
+        is_call = word in {"(", "["} and (text[-1:].isalnum() or text.endswith("_"))
+        is_joined = is_call or word in {")", "]", ",", "."} or text.endswith(("(", "[", "."))
+        text += word if is_joined or not text else f" {word}"
+    return text

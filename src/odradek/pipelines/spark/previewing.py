@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline, Source
     from odradek.pipelines.planning.plan import Plan
-    from odradek.pipelines.spark.querying import Answer
+    from odradek.pipelines.spark.query_tables import Answer
     from odradek.pipelines.spark.writing.topics import Cluster
 
 

@@ -13,8 +13,14 @@ from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.computing.frames import quoted, without_internal
 from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.functions import register_functions
-from odradek.pipelines.spark.query_tables import NO_OBJECTS, NoSuchTable, StoredTable, TopicTable
-from odradek.pipelines.spark.querying import Answer, distinct_names
+from odradek.pipelines.spark.query_tables import (
+    NO_OBJECTS,
+    Answer,
+    NoSuchTable,
+    StoredTable,
+    TopicTable,
+    distinct_names,
+)
 from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.stored_values import JSON_OPTIONS

@@ -1,11 +1,11 @@
-"""What the names in a query of `odradek sql` stand for: tables of databases, sources and steps, or topics."""
+"""What the names in a query of `odradek sql` stand for (tables, sources, steps, topics), and the answer to it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -30,7 +30,7 @@ from odradek.pipelines.spark.writing.warehouse import BATCH_TABLE, RUN_TABLE
 from odradek.pipelines.sql.text import parse_any, tables_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from odradek.pipelines.definition.column_types import Column
     from odradek.pipelines.planning.plan import Plan
@@ -193,3 +193,26 @@ def table_names(url: str) -> list[str]:
         inspector = sa.inspect(connection)
         names = (*inspector.get_table_names(), *inspector.get_view_names())
         return [name for name in names if name not in OWN_TABLES and not is_internal(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A query's result: column names, and rows of JSON values."""
+
+    names: list[str]
+    rows: Iterator[dict[str, Any]]
+
+    @classmethod
+    def of(cls, names: Iterable[str], rows: Iterable[Iterable[Any]]) -> Answer:
+        distinct = distinct_names(list(names))
+        return cls(distinct, (dict(zip(distinct, row, strict=True)) for row in rows))
+
+
+def distinct_names(names: list[str]) -> list[str]:
+    """Appends a number to duplicate column names."""
+    taken: dict[str, int] = {}
+    found = []
+    for name in names:
+        taken[name.lower()] = taken.get(name.lower(), 0) + 1
+        found.append(name if taken[name.lower()] == 1 else f"{name}_{taken[name.lower()]}")
+    return found

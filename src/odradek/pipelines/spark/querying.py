@@ -9,7 +9,6 @@ import math
 import re
 from base64 import b64encode
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -19,13 +18,13 @@ import sqlalchemy as sa
 from pyspark.errors import PySparkException
 
 from odradek.pipelines.definition.model import TopicOrigin
-from odradek.pipelines.spark.query_tables import NO_OBJECTS, Catalog, NoSuchTable, StoredTable, TopicTable
+from odradek.pipelines.spark.query_tables import NO_OBJECTS, Answer, Catalog, NoSuchTable, StoredTable, TopicTable
 from odradek.pipelines.spark.reading.record_files import folder_of
 from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
 from odradek.pipelines.spark.writing.databases import parsed_url, reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from odradek.pipelines.definition.model import Source
     from odradek.pipelines.spark.query_tables import QueryContext, QueryTable
@@ -45,19 +44,6 @@ CLOSED = (  # a query reads neither files nor the network, and sums in the order
 
 class NeedsSpark(Exception):
     """Why a query cannot be answered without Spark."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A query's result: column names, and rows of JSON values."""
-
-    names: list[str]
-    rows: Iterator[dict[str, Any]]
-
-    @classmethod
-    def of(cls, names: Iterable[str], rows: Iterable[Iterable[Any]]) -> Answer:
-        distinct = distinct_names(list(names))
-        return cls(distinct, (dict(zip(distinct, row, strict=True)) for row in rows))
 
 
 @contextmanager
@@ -228,16 +214,6 @@ def topic_source(catalog: Catalog, table: QueryTable) -> Source:
     if folder_of(source.origin.bootstrap_servers or catalog.pipeline.bootstrap_servers) is not None:
         raise NeedsSpark(f"{table.name} is a folder")
     return source
-
-
-def distinct_names(names: list[str]) -> list[str]:
-    """Appends a number to duplicate column names."""
-    taken: dict[str, int] = {}
-    found = []
-    for name in names:
-        taken[name.lower()] = taken.get(name.lower(), 0) + 1
-        found.append(name if taken[name.lower()] == 1 else f"{name}_{taken[name.lower()]}")
-    return found
 
 
 def json_value(value: Any) -> Any:

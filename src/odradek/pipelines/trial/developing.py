@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import TopicOrigin
     from odradek.pipelines.definition.places import Problem
     from odradek.pipelines.planning.plan import Plan
-    from odradek.pipelines.spark.querying import Answer
+    from odradek.pipelines.spark.query_tables import Answer
     from odradek.pipelines.trial.model import CaseFile
     from odradek.pipelines.trial.running import Result
 
