@@ -161,8 +161,9 @@ def _end_facts(end: End) -> dict[str, str]:
 def _state_of(plan: Plan, table: Table) -> str:
     """What determines the state of a table. Spark itself compares the types of its columns."""
     made = table.made_by
-    times = (plan.path(each).event_time or NOTHING for each in table.inputs)
-    over = f"over {' and '.join(table.inputs)} by {' and '.join(times)}"
+    times = [plan.path(each).event_time for each in table.inputs]
+    by = f" by {' and '.join(each or NOTHING for each in times)}" if any(times) else ""
+    over = f"over {' and '.join(table.inputs)}{by}"
     match made:
         case GroupSql(query=query, shape=groups):
             aggregates = _joined(query.text(each.span) for each in groups.aggregates)
