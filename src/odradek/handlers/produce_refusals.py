@@ -29,7 +29,8 @@ def explain(partition: Partition, batch: memoryview, response: PartitionProduceR
         size = f"{len(batch)} bytes" if len(batch) > limit_bytes else "more, compressed as the topic asks,"
         response.error_message = f"a batch of {size} where {_LIMITS[error]} allows {limit_bytes}"
         if len(batch) <= limit_bytes and config.target_compression is None:
-            response.error_message = f"records that decompress to more than {config.decompressed_limit_bytes} bytes"
+            limit = f"records that decompress to more than {config.decompressed_limit_bytes} bytes"
+            response.error_message = f"{limit}, or half of that with zstd above level 8"
     elif error in _BLAMES_RECORDS and (faults := partition.log.faults_of(batch)):
         response.log_start_offset = partition.log.log_start_offset
         response.record_errors = [

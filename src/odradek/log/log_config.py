@@ -70,7 +70,8 @@ class LogConfig:
     @property
     def decompressed_limit_bytes(self) -> int:
         """The largest decompressed size of a batch whose records the broker must read: 16 MiB with
-        default settings. Kafka has no such limit; only a compression ratio above 16 reaches it."""
+        default settings. Kafka has no such limit. A compression ratio above 16 reaches it, and one above 8 with a
+        window of zstd above 2 MiB (levels from 9 on), which takes as much memory again."""
         return max(16 * self.max_message_bytes, 1 << 20)
 
     @property

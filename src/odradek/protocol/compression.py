@@ -40,7 +40,7 @@ MAPPED_BYTES = 1 << 20
 POPULATED = getattr(mmap, "MAP_POPULATE", 0)  # of Linux: all pages at once, if all of them are written to
 GZIP_FORMAT = 31  # of zlib
 GZIP_INPUT_BYTES, GZIP_OUTPUT_BYTES = 16 * 1024, 128 * 1024  # of a step
-MOST_GZIP_MEMBERS = 1000  # of which 50,000 empty ones are a megabyte
+MOST_GZIP_MEMBERS = 1000  # 50,000 empty members fit into a megabyte, and each costs some microseconds
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
 LZ4_FIXED_FLAGS, LZ4_PLAIN_FLAGS = 0xE1, 0x60  # version 1, independent blocks, no dictionary
 LZ4_HAS_BLOCK_CHECKSUMS, LZ4_HAS_SIZE, LZ4_HAS_CHECKSUM = 0x10, 0x08, 0x04
@@ -91,7 +91,7 @@ def decompress_in_place(codec: Compression, data: Bytes, limit_bytes: int) -> by
     if codec is Compression.LZ4:
         return _decompress_growing(cramjam.lz4.decompress_into, data, limit_bytes)
     if codec is Compression.ZSTD:
-        return _decompress_growing(cramjam.zstd.decompress_into, data, limit_bytes)
+        return _decompress_zstd_within(data, limit_bytes)
     if len(data) > limit_bytes:
         raise DecompressedTooLarge(f"records of {len(data)} bytes exceed the limit of {limit_bytes} bytes")
     return bytes(data)
@@ -104,8 +104,6 @@ def decompress_frame(codec: Compression, data: Bytes, limit_bytes: int) -> bytes
     reads no second frame of LZ4, no dependent and no empty blocks."""
     if codec is Compression.GZIP:
         return _decompress_only_gzip_member(data, limit_bytes)
-    if codec is Compression.ZSTD:
-        return _decompress_zstd_within(data, limit_bytes)
     decompressed = decompress_in_place(codec, data, limit_bytes)
     if codec is Compression.LZ4 and not _is_lz4_frame_of_producers(data, len(decompressed)):
         raise MalformedMessage("compressed records in several frames, or in one that no producer writes")
@@ -118,7 +116,8 @@ def _decompress_gzip(data: Bytes, limit_bytes: int) -> memoryview:
     the pages that are written to take memory."""
     size_bytes = min(_gzip_size_bytes(data), GZIP_LARGEST_RATIO * len(data))
     if size_bytes > limit_bytes:
-        raise DecompressedTooLarge(f"compressed records declare {size_bytes} bytes, over the limit of {limit_bytes}")
+        declared = f"compressed records declare {size_bytes} bytes, over the limit of {limit_bytes}"
+        raise DecompressedTooLarge(f"{declared}, unless they are damaged")
     output = memoryview(_new_buffer(size_bytes, POPULATED))
     with suppress(DecompressedTooLarge):
         position, end = _decompress_gzip_member(data, 0, output, 0)
