@@ -39,7 +39,7 @@ types: $(READY)
 	$(BIN)/deptry src
 
 # mypy uses one core: it runs beside the first tests.
-test: style ## Everything that must hold; about 17 minutes on 2 cores
+test: style ## Everything that must hold; about 12 minutes on 2 cores
 	@$(MAKE) --no-print-directory --jobs=2 types suite
 
 suite: $(READY)
