@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.pipelines.definition.model import Pipeline
+from odradek.pipelines.operating.checkpoints import LOCK
 from odradek.pipelines.spark import launching
 from odradek.pipelines.spark.launching import (
     DefinitionRefused,
@@ -22,8 +23,10 @@ from odradek.pipelines.spark.launching import (
 )
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.topics import Cluster
+from tests.pipelines.spark.stage import renamed
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import FrameType
 
     from tests.pipelines.spark.stage import Stage
@@ -104,3 +107,21 @@ def test_a_definition_that_spark_refuses_is_not_started(
     with sqlite3.connect(stage.folder / "w.db") as connection:
         assert connection.execute("select name from sqlite_master").fetchall() == []
     assert stage.topic("never") not in Cluster(stage.bootstrap_servers, {}).partitions
+
+
+@pytest.mark.spark
+def test_a_start_that_spark_refuses_takes_no_claim(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The claim on shared storage would stop the healthy run of another machine."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    stage.create("in")
+    (tmp_path / "shared").mkdir()
+    claim = tmp_path / "shared" / LOCK
+    claim.write_text("pid 1 on another")
+    pipeline = renamed(stage.pipeline(DEFINITION % "standard"), checkpoints=f"file://{tmp_path}/shared")
+    monkeypatch.setattr(launching, "session_of", lambda _pipeline, _say: nullcontext(stage.spark))
+    callbacks = RunCallbacks(say=lambda _text: None, report=lambda _report: None)
+    with pytest.raises(DefinitionRefused, match=r"size\(at\)"):
+        run_pipeline(pipeline, RunOptions(until_caught_up=True), lambda: False, callbacks)
+    assert claim.read_text() == "pid 1 on another"

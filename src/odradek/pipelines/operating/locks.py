@@ -2,13 +2,14 @@
 
 Storage such as S3 has no locks that end with their process. There the last process that writes its name into the file
 has the claim, and the one before stops when it finds another name: a pipeline moves to another machine by starting
-there.
+there. A start that finds a claim waits until the one before has stopped.
 """
 
 from __future__ import annotations
 
 import fcntl
 import threading
+import time
 import uuid
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -47,10 +48,23 @@ def held(path: Path, owner: str) -> Iterator[None]:
 
 
 @contextmanager
-def claimed(files: SmallFiles, name: str, owner: str, on_lost: Callable[[], None]) -> Iterator[None]:
-    """Claims a file; calls `on_lost` on a thread of its own when another process has claimed it."""
+def claimed(
+    files: SmallFiles, name: str, owner: str, on_lost: Callable[[], None], say: Callable[[str], None]
+) -> Iterator[None]:
+    """Claims a file; calls `on_lost` on a thread of its own when another process has claimed it.
+
+    If there is a claim, waits until its process has noticed and stopped; raises `Taken` if this claim is lost then.
+    """
     claim = f"{owner} {uuid.uuid4().hex}"
+    before = files.read(name)
     files.replace(name, claim)
+    if before is not None:
+        wait_s = 2 * CHECK_S
+        say(f"the checkpoint was in use by {owner_of(before)}: waiting {wait_s:g} s, in which that run stops")
+        time.sleep(wait_s)
+        found = files.read(name)
+        if found not in {claim, None}:
+            raise Taken(owner_of(found or ""))
     is_over = threading.Event()
 
     def watch() -> None:
@@ -70,3 +84,7 @@ def claimed(files: SmallFiles, name: str, owner: str, on_lost: Callable[[], None
         with suppress(Exception):  # a claim that stays does no harm; the error that ends the block matters more
             if files.read(name) == claim:
                 files.remove(name)
+
+
+def owner_of(claim: str) -> str:
+    return claim.rpartition(" ")[0] or claim

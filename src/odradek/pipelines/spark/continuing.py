@@ -41,24 +41,24 @@ class CheckpointRefused(PipelineError):
 
 @contextmanager
 def exclusive_access(
-    checkpoints: Checkpoints, name: str, on_lost: Callable[[CheckpointTaken], None] = lambda _error: None
-) -> Iterator[None]:
+    checkpoints: Checkpoints, name: str, on_lost: Callable[[CheckpointTaken], None] = lambda _error: None,
+    check: Callable[[], object] = lambda: None, say: Callable[[str], None] = lambda _text: None,
+) -> Iterator[None]:  # fmt: skip
     """Holds the checkpoint's lock, so that no other process of this machine runs, resets or rebuilds the pipeline.
 
     A checkpoint on shared storage goes to the machine that has claimed it last; `on_lost` is called on the others.
+    `check` raises what refuses the start before the claim, so that it does not stop the run of another machine.
     """
 
     def lost() -> None:
         on_lost(CheckpointTaken(f"another process has taken the checkpoint of {name} in {checkpoints.place}"))
 
     owner = f"pid {os.getpid()} on {socket.gethostname()}"
-    is_local = checkpoints.is_local
     try:
-        with (
-            held(checkpoints.lock, owner),
-            nullcontext() if is_local else claimed(checkpoints.files, LOCK, owner, lost),
-        ):
-            yield
+        with held(checkpoints.lock, owner):
+            check()
+            with nullcontext() if checkpoints.is_local else claimed(checkpoints.files, LOCK, owner, lost, say):
+                yield
     except Taken as taken:
         raise CheckpointTaken(
             f"another process ({taken.owner}) uses the checkpoint of {name} in {checkpoints.place}; stop it first, "
@@ -76,8 +76,13 @@ def continuing(
 ) -> Iterator[dict[str, Start]]:
     """Yields the starts set by a reset, by flow; raises CheckpointRefused if the checkpoint is incompatible."""
     checkpoints = Checkpoints(plan.pipeline, files)
-    with exclusive_access(checkpoints, plan.pipeline.name, on_lost):
-        accept(plan, checkpoints, cluster, say)
+
+    def check() -> None:
+        if not checkpoints.is_local:
+            accepted(plan, checkpoints, cluster, lambda _text: None)
+
+    with exclusive_access(checkpoints, plan.pipeline.name, on_lost, check, say):
+        accept(plan, checkpoints, cluster, say)  # again, because the run before may have started flows
         checkpoints.drop_used_starts()
         try:
             yield checkpoints.starts()
@@ -87,6 +92,11 @@ def continuing(
 
 def accept(plan: Plan, checkpoints: Checkpoints, cluster: Cluster, say: Callable[[str], None]) -> None:
     """Checks a plan against the checkpoint's fingerprints, and stores its own."""
+    checkpoints.store_definition(accepted(plan, checkpoints, cluster, say).as_object())
+
+
+def accepted(plan: Plan, checkpoints: Checkpoints, cluster: Cluster, say: Callable[[str], None]) -> Fingerprints:
+    """The fingerprints to store; raises CheckpointRefused if the checkpoint is incompatible."""
     pipeline, found, begun = plan.pipeline, checkpoints.recorded(), checkpoints.begun()
     before = None if found is None else Fingerprints.of_object(found)
     defaults = defaults_for(pipeline.master, pipeline.spark)
@@ -100,7 +110,7 @@ def accept(plan: Plan, checkpoints: Checkpoints, cluster: Cluster, say: Callable
         if changes:
             raise CheckpointRefused(refusal(pipeline, checkpoints, changes))
         report_flow_changes(before.flows, now.flows, begun, checkpoints.starts(), say)
-    checkpoints.store_definition(merge(before, now).as_object())
+    return merge(before, now)
 
 
 def clusters_of(pipeline: Pipeline, cluster: Cluster) -> dict[str, str]:

@@ -98,8 +98,10 @@ def run_pipeline(
         if "://" not in checkpoint_folder(pipeline):
             starts = stack.enter_context(continuing(run.plan, cluster, callbacks.say))
             session = stack.enter_context(session_of(threaded, callbacks.say))
+            run.analyse(session)
         else:  # the lock and the fingerprints are on storage that is reached through Spark
             session = stack.enter_context(session_of(threaded, callbacks.say))
+            run.analyse(session)  # before the claim, which stops the run of another machine
             files = files_of(session, pipeline)
             starts = stack.enter_context(continuing(run.plan, cluster, callbacks.say, files, lost.append))
         run_streams(session, run, starts, options, is_stopped, callbacks)
@@ -117,7 +119,6 @@ def run_streams(
 ) -> None:  # fmt: skip
     pipeline = run.pipeline
     callbacks.say("Spark is ready, starting the flows")
-    run.analyse(session)
     running = run.start(session, starts, callbacks, until_caught_up=options.until_caught_up)
     try:
         callbacks.say(f"{pipeline.name} runs: {', '.join(running.queries)}")

@@ -10,7 +10,7 @@ from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoints import DEFINITION, LOCK, START, Checkpoints
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.continuing import CheckpointTaken, continuing
+from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken, continuing
 from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles, StorageUnavailable
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
@@ -77,3 +77,25 @@ def test_what_a_pipeline_keeps_is_with_its_checkpoint(
     assert not (tmp_path / "shared" / LOCK).exists()
     assert Checkpoints(pipeline, files).begun() == {"rows"}
     assert Checkpoints(pipeline, files).starts() == {}
+
+
+def test_a_definition_that_is_not_compatible_takes_no_claim(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A claim would stop the run of another machine."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    stage.create("in")
+    stage.create("other")
+    shared = f"file://{tmp_path}/shared"
+    files = HadoopFiles(stage.spark, shared)
+    pipeline = renamed(stage.pipeline(DEFINITION_TEXT), checkpoints=shared)
+    with continuing(plan_again(pipeline), prepare_topics(pipeline), quiet, files):
+        files.replace("rows/offsets/0", "{}")
+    files.replace(LOCK, "pid 1 on another")
+    changed = renamed(stage.pipeline(DEFINITION_TEXT.replace("@in", "@other")), checkpoints=shared)
+    with (
+        pytest.raises(CheckpointRefused, match="is not compatible with its checkpoint"),
+        continuing(plan_again(changed), prepare_topics(changed), quiet, files),
+    ):
+        pass
+    assert files.read(LOCK) == "pid 1 on another"
