@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from odradek.pipelines.definition.model import Pipeline
+from odradek.pipelines.spark import querying
 from odradek.pipelines.spark.query_frames import answer_of, frame_of
 from odradek.pipelines.spark.query_tables import Catalog, NoSuchTable, QueryContext
-from odradek.pipelines.spark.querying import NeedsSpark, answer_without_spark
+from odradek.pipelines.spark.querying import NeedsSpark, answer_without_spark, in_duckdb
 from odradek.pipelines.spark.reading import small_topics
+from odradek.pipelines.spark.sessions import session as sessions
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from tests.pipelines.spark.stage import Stage
 
@@ -72,7 +74,7 @@ def bare(stage: Stage, *inferred: str) -> QueryContext:
 
 
 def answer(stage: Stage, text: str, context: QueryContext) -> list[dict[str, Any]]:
-    return list(answer_without_spark(Catalog(context), text.replace("@", f"{stage.prefix}-")).rows)
+    return list(answer_without_spark(Catalog(context), text.replace("@", f"{stage.prefix}-"), print).rows)
 
 
 @pytest.mark.spark
@@ -108,12 +110,64 @@ def test_a_field_that_does_not_fit_is_null(topics: Stage) -> None:
     [
         ("select * from records", "records is avro"),
         ("select * from changed", "changed is not the records of a topic as they are"),
-        ("select java_method('java.lang.Math', 'abs', id) from `@json`", "DuckDB says: Catalog Error"),
+        ("select java_method('java.lang.Math', 'abs', id) from `@json`", "DuckDB may answer differently: JAVA_METHOD"),
+        ("select left(id, 1) from `@json`", "DuckDB says: Binder Error"),
     ],
 )
 def test_other_queries_are_left_to_spark_with_the_reason(topics: Stage, text: str, reason: str) -> None:
     with pytest.raises(NeedsSpark, match=reason):
         answer(topics, text, fill(topics))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "cast(x as int)", "cast(at as bigint)", "dayofweek(day)", "weekday(day)", "percentile(x, 0.5)",
+        "percentile_approx(x, 0.5)", "hash(id)", "array_position(tags, 'b')", "date_add(day, 1)", "date_sub(day, 1)",
+        "add_months(day, 1)", "day + interval 1 day", "extract(second from at)", "cast(at as string)", "floor(x)",
+        "regexp_replace(name, 'a', '$0')",
+    ],
+)  # fmt: skip
+def test_what_duckdb_computes_differently_is_left_to_spark(expression: str) -> None:
+    with pytest.raises(NeedsSpark, match="DuckDB may answer differently: "):
+        in_duckdb(f"select {expression} from t")
+
+
+def test_inferred_integers_have_a_sign(topics: Stage) -> None:
+    topics.create("json")
+    topics.produce("json", [{"a": 1, "l": [2], "o": {"UBIGINT": 3}}])
+    query = "select a - 2 as a, l[0] - 3 as l, o.UBIGINT - 4 as o from `@json`"
+    assert answer(topics, query, bare(topics, "json")) == [{"a": -1, "l": -1, "o": -1}]
+
+
+@pytest.mark.parametrize("kind", ["bigint", "numeric"])
+def test_a_table_of_mixed_values_is_named(topics: Stage, kind: str) -> None:
+    with closing(sqlite3.connect(topics.folder / "w.db")) as connection, connection:
+        connection.execute(f"create table pumps (pump {kind})")
+        connection.execute("insert into pumps values (1), ('text')")
+    context = replace(fill(topics), warehouse=f"sqlite:///{topics.folder / 'w.db'}")
+    with pytest.raises(PipelineError, match="the rows of table 'pumps' cannot be read: "):
+        answer(topics, "select p.pump, j.x from pumps p join `@json` j on p.pump = j.id", context)
+
+
+def test_a_table_in_a_query_of_spark_is_refused_before_spark_starts(
+    topics: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(sqlite3.connect(topics.folder / "w.db")) as connection, connection:
+        connection.execute("create table pumps (pump bigint)")
+    monkeypatch.setattr(sessions, "start_session", lambda *_all, **_named: pytest.fail("Spark was started"))
+    context = replace(fill(topics), warehouse=f"sqlite:///{topics.folder / 'w.db'}")
+    query = f"select hash(p.pump) from pumps p join `{topics.topic('json')}` j on p.pump = j.id"
+    refused = r"needs Spark \(DuckDB may .*HASH.*'pumps' of a database; .* as a jdbc source"
+    with pytest.raises(PipelineError, match=refused), querying.answer(query, context, {}, None, print):
+        pass
+
+
+def test_a_note_says_that_duckdb_answers(topics: Stage) -> None:
+    topics.create("raw")
+    said: list[str] = []
+    with querying.answer(f"select value from `{topics.topic('raw')}`", bare(topics), {}, None, said.append):
+        assert said == ["DuckDB answers this query; --master 'local[*]' asks Spark"]
 
 
 def test_a_column_that_does_not_exist_is_named(topics: Stage) -> None:
@@ -146,7 +200,7 @@ def test_columns_are_inferred(topics: Stage) -> None:
 
 def test_a_query_reads_no_files(topics: Stage) -> None:
     with pytest.raises(NeedsSpark, match="disabled"):
-        answer(topics, "select * from read_text('/etc/hostname') as f, `@json`", fill(topics))
+        answer(topics, "select * from read_csv('/etc/hostname') as f, `@json`", fill(topics))
 
 
 def test_without_duckdb_the_extra_is_named(topics: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

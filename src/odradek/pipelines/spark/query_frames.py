@@ -22,7 +22,6 @@ from odradek.pipelines.spark.query_tables import (
     distinct_names,
 )
 from odradek.pipelines.spark.reading.sources import read_once
-from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.stored_values import JSON_OPTIONS
 
 if TYPE_CHECKING:
@@ -51,10 +50,7 @@ def answer_of(frame: DataFrame) -> Answer:
 
 
 def frame_of(session: SparkSession, catalog: Catalog, table: QueryTable) -> DataFrame:
-    if isinstance(table, StoredTable):
-        raise PipelineError(
-            f"Spark does not read the table '{table.name}'; declare it as a jdbc source of a definition"
-        )
+    assert not isinstance(table, StoredTable)  # refused before Spark is started
     if isinstance(table, TopicTable):
         return topic_rows(session, catalog, table)
 

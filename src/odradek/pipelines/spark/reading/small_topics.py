@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ MACROS = (  # bytes that are not UTF-8 are shown with escapes
     "CREATE TEMP MACRO json_of(a) AS TRY_CAST(text_of(a) AS JSON)",
     "CREATE TEMP MACRO object_of(a) AS CASE WHEN json_type(json_of(a)) = 'OBJECT' THEN json_of(a) END",
 )
+UNSIGNED = re.compile('(?<=[:[])"UBIGINT"')  # a type, not the name of a field
 RAW = (
     'SELECT text_of(key) AS key, text_of(value) AS value, timestamp, partition, "offset", map_from_entries('
     "list_transform(headers, lambda each: struct_pack(k := each.key, v := text_of(each.value)))) AS headers FROM {}"
@@ -48,7 +50,7 @@ def structure_query(records: str) -> str:
 
 
 def inferred_query(records: str, structure: str) -> str:
-    text = structure.replace("'", "''")
+    text = UNSIGNED.sub('"BIGINT"', structure).replace("'", "''")
     return _with_record(records, f"json_transform(object_of(value), '{text}')", "it IS NOT NULL")
 
 
