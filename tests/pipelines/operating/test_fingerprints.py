@@ -29,7 +29,7 @@ def changes(before: Fingerprints, after: Fingerprints) -> list[str]:
         (
             HOURS,
             HOURS.replace("count(*)", "sum(id)"),
-            "step s: aggregate by customer, windows of 1 hour over orders by at: count(*) → ",
+            "step s: aggregate by customer, windows of 1 hour by at: count(*) → ",
         ),
         (HOURS, HOURS.replace("count(*)", "COUNT( * )"), None),
         (HOURS, HOURS.replace("1 hour", "2 hours"), "step s: aggregate by customer, windows of 1 hour"),
@@ -41,7 +41,7 @@ def changes(before: Fingerprints, after: Fingerprints) -> list[str]:
         (
             "{from: orders, deduplicate: {key: id}}",
             "{from: orders, deduplicate: {key: customer}}",
-            "first of id over orders by at",
+            "first of id by at",
         ),
         (
             '{from: orders, state: {processor: "m:A", key: id}}',
@@ -55,6 +55,12 @@ def changes(before: Fingerprints, after: Fingerprints) -> list[str]:
 def test_changes_of_a_step(before: str, after: str, change: str | None) -> None:
     found = changes(made(before), made(after))
     assert (change is None and not found) or (change is not None and change in found[0])
+
+
+@pytest.mark.parametrize("step", [HOURS, "{from: orders, deduplicate: {key: id}}"])
+def test_a_further_step_without_state_is_no_change(step: str) -> None:
+    further = step.replace("from: orders", "from: good") + "\n  good: {sql: select * from orders where id > 0}"
+    assert changes(made(step), made(further)) == changes(made(further), made(step)) == []
 
 
 def test_other_topics_are_a_change() -> None:

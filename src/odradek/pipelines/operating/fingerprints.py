@@ -172,10 +172,12 @@ def _state_of(plan: Plan, table: Table) -> str:
             on = ", ".join(f"{left} = {right}" for left, right in pairs.keys)
             return f"{pairs.how} join on {on} between {_bound(pairs.low)} and {_bound(pairs.high)} {over}"
         case Aggregation():
-            return f"{operation_detail(made)} {over}: {_joined(each.expression for each in made.aggregates)}"
+            return f"{operation_detail(made)}{by}: {_joined(each.expression for each in made.aggregates)}"
         case KeyedState():
             return f"{operation_detail(made)} in {made.clock} time"
-        case Deduplication() | StreamJoin():
+        case Deduplication():
+            return f"{operation_detail(made)}{by}"
+        case StreamJoin():
             return f"{operation_detail(made)} {over}"
     return NOTHING
 
