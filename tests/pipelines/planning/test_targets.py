@@ -61,7 +61,11 @@ def files(path: str) -> str:
         ("table: t", "table: t, changes: {key: [id], sequence: x}"),
         ("table: t, key: [id], order_by: x", "table: t, key: [id], order_by: x"),
         (keyed("sqlite:///p.db"), "table: t, key: [id]"),
+        (keyed("sqlite:///x.db"), keyed("sqlite:///./x.db")),
+        (keyed("postgresql://u@h/d"), keyed("postgresql+psycopg://u@h/d")),
+        (keyed("postgres://u@h/d"), keyed("postgresql://u@h/d")),
         (files("x"), files("y/../x")),
+        (files("/data/out"), files("file:///data/out")),
         (files("s3://x/y"), files("s3://x/y/")),
         (f"{DELTA}/../t}}", f"{DELTA}, key: [id]}}"),
         (f"{NAMED}, key: [id]}}", f"{NAMED.replace('s.t', 'S.T')}}}"),
@@ -84,6 +88,7 @@ def test_two_ends_of_one_target_are_refused(target: str, other: str) -> None:
         (f"{DELTA}}}", f"{DELTA}}}"),
         (f"{DELTA}, key: [id]}}", f"{DELTA}2, key: [id]}}"),
         (f"{DELTA}, key: [id]}}", f"{NAMED}, key: [id]}}"),
+        (f"{ICEBERG}, key: [id]}}", f"{ICEBERG.replace('s.t', 'S.T')}, key: [id]}}"),
     ],
 )
 def test_ends_of_different_targets_are_accepted(target: str, other: str) -> None:

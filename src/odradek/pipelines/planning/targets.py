@@ -14,7 +14,7 @@ from odradek.pipelines.definition.model import (
     TopicTarget,
     place_of,
 )
-from odradek.pipelines.definition.vocabulary import Encoding, Engine
+from odradek.pipelines.definition.vocabulary import Encoding, Engine, LakehouseFormat
 from odradek.pipelines.planning.plan import End, EndMode, RowSql, Table, Unplanned
 from odradek.pipelines.planning.verdicts import Code, Refusal
 from odradek.pipelines.planning.written import calls_of_python
@@ -102,14 +102,31 @@ def _circles(plan: Plan, end: End, target: TopicTarget) -> Iterator[Refusal]:
 
 
 def stored_in(end: End, pipeline: Pipeline) -> tuple[str, str] | None:
-    """What two ends share if they write one table or one folder, as it is spelled."""
+    """What two ends share if they write one table or one folder, whatever its spelling."""
     match end.target:
         case FilesTarget(path=path):
-            return "files", normpath(pipeline.below(path))
+            return "files", _folder(path, pipeline)
         case TableTarget(table=table, url=url):
-            return url or pipeline.warehouse or f"sqlite:///{pipeline.name}.db", table.lower()
+            return _database(url, pipeline), table.lower()
         case LakehouseTarget(format=kind, path=str() as path):
-            return kind, normpath(pipeline.below(path))
+            return kind, _folder(path, pipeline)
         case LakehouseTarget(format=kind, name=name):
-            return kind, name.lower()
+            return kind, name.lower() if kind is LakehouseFormat.DELTA else name  # catalogs of Iceberg may have cases
     return None
+
+
+def _folder(path: str, pipeline: Pipeline) -> str:
+    """The folder that a path or URL names, the same for all spellings of it."""
+    scheme, separator, rest = path.rpartition("://")
+    if separator and scheme.lower() != "file":
+        return f"{scheme}{separator}{normpath(rest)}"
+    return normpath(pipeline.below(rest))
+
+
+def _database(url: str | None, pipeline: Pipeline) -> str:
+    """The database of a URL, the same for all spellings of a driver and of a file of SQLite."""
+    kind, _, rest = (url or pipeline.warehouse or f"sqlite:///{pipeline.name}.db").partition("://")
+    kind = kind.partition("+")[0]
+    if kind == "sqlite":
+        return _folder(rest.partition("?")[0].removeprefix("/"), pipeline)
+    return f"{'postgresql' if kind == 'postgres' else kind}://{rest}"
