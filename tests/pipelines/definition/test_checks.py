@@ -55,7 +55,10 @@ def reported(text: str, head: str = HEAD, engine: Engine | None = None) -> list[
             "'tags' of view 'v' is ARRAY<STRING>, by which no row is newer",
         ),
         ("views: {v: {from: rigs, changes: {key: id, sequence: reading}}}", "by which no row is newer"),
-        ("views: {v: {from: rigs, by: id, aggregate: {ID: count(*)}}}", "view 'v' has two columns 'ID'; give one"),
+        (
+            "views: {v: {from: rigs, by: id, aggregate: {ID: count(*)}}}",
+            "view 'v' has two columns 'ID'; give the aggregate another name",
+        ),
         ("", "has neither sinks nor views, so it has no output; add a sink or a view"),
         ("steps: {s: {sql: select id from rigs}}\n" + OUT, "no sink and no view uses the step 's'"),
         ("steps: {s: {sql: select id as __rank from rigs}}\n" + OUT, "'s' has the column '__rank', which is internal"),
@@ -79,11 +82,11 @@ def test_mistakes_are_reported(text: str, said: str) -> None:
         ("s: {sql: 'select *, at as valid_to from rigs'}", "keeps a history, which adds the column valid_to"),
         (
             "s: {from: rigs, window: {column: at, size: 1 s}, by: [id], aggregate: {window_end: max(at)}}",
-            "step 's' has two columns 'window_end'; give one of them another name: window_end as other_window_end",
+            "step 's' has two columns 'window_end'; give the aggregate another name",
         ),
         (
             "b: {sql: 'select id, at, tags from rigs'}, s: {from: rigs, join: {stream: b, on: [id, at], within: 1 h}}",
-            "step 's' has two columns 'tags'; give one of them another name: tags as other_tags",
+            "step 's' has two columns 'tags'; rename it in a step before: select tags as b_tags, … from b",
         ),
         (
             "s: {sql: select id from rigs, expect: {e: {check: id > 0, otherwise: quarantine}}}",

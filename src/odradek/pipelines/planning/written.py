@@ -65,23 +65,25 @@ def check_names(plan: Plan, problems: Problems) -> None:
         if columns is not None and column not in columns:
             message = f"{subject.described} names the column '{column}', which '{plan.table(name).owner.name}' has not"
             problems.error(place, message, suggestion(column, columns.names), COLUMNS)
-    for subject, name, place in _repeated(plan):
-        message = f"{subject.described} has two columns '{name}'"
-        problems.error(place, message, f"give one of them another name: {name} as other_{name}", COLUMNS)
+    for subject, name, place, hint in _repeated(plan):
+        problems.error(place, f"{subject.described} has two columns '{name}'", hint, COLUMNS)
 
 
-def _repeated(plan: Plan) -> Iterator[tuple[Table | End, str, Place]]:
-    """The columns of one name: of groups, of joins of streams, and of queries whose columns an end writes."""
+def _repeated(plan: Plan) -> Iterator[tuple[Table | End, str, Place, str]]:
+    """The columns of one name in groups, joins of streams and queries whose columns an end writes, with what to do."""
     for table in plan.tables.values():
         made = table.made_by
         if isinstance(made, Aggregation):
             taken = {*map(str.lower, made.by), *(WINDOW_COLUMNS if made.window is not None else ())}
-            yield from ((table, each.name, each.place) for each in made.aggregates if each.name.lower() in taken)
+            hint = "give the aggregate another name"
+            yield from ((table, each.name, each.place, hint) for each in made.aggregates if each.name.lower() in taken)
         elif isinstance(made, StreamJoin):
             left, right = (plan.table(each).columns for each in (made.input, made.stream))
             names = [] if left is None or right is None else right.without((*made.on, *RECORD_COLUMN_NAMES)).names
             shared = [each for each in names if left is not None and each in left]
-            yield from ((table, each, table.place("join", "stream")) for each in shared[:1])
+            for each in shared[:1]:
+                hint = f"rename it in a step before: select {each} as {made.stream}_{each}, … from {made.stream}"
+                yield table, each, table.place("join", "stream"), hint
     for end in plan.ends:
         table, target = plan.table(end.input), end.target
         is_chosen = isinstance(target, PythonTarget) or (isinstance(target, TopicTarget) and target.value)
@@ -89,7 +91,9 @@ def _repeated(plan: Plan) -> Iterator[tuple[Table | End, str, Place]]:
             found = repeated_names(table.made_by.query)
             if RECORD_COLUMN_NAMES.issubset(found):  # of two topics: ends leave them out
                 found = [name for name in found if name not in RECORD_COLUMN_NAMES]
-            yield from ((table, name, table.place_in_sql(0)) for name in found[:1])
+            for name in found[:1]:
+                hint = f"give one of them another name: {name} as other_{name}"
+                yield table, name, table.place_in_sql(0), hint
 
 
 def _named(plan: Plan) -> Iterator[tuple[Table | End, str, str, Place]]:
