@@ -196,6 +196,8 @@ def test_wrong_files_of_schemas_are_reported(tmp_path: Path) -> None:
     )
     assert "must be an Avro schema" in validate(tmp_path, "a INT", "avro")[0]
     assert "invalid Avro schema" in validate(tmp_path, "{type: record}", "avro")[0]
+    within = validate(tmp_path, "{avro: {type: record, name: A, fields: []}}", "avro")[0]
+    assert within.endswith("; write the record itself, without avro:")
     assert "must be columns in DDL, not a list" in validate(tmp_path, "[a]")[0]
     assert "must be columns in DDL, not a mapping" in validate(tmp_path, "{file: a.json}")[0]
 

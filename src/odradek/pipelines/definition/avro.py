@@ -25,7 +25,6 @@ MAGIC = b"\0"
 UTC_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - of local timestamps, which have no zone
 PRECISE = decimal.Context(prec=100)  # values of bytes may have more digits than Python's default context keeps
-DEEPEST_SAMPLE = 20  # levels of a recursive type
 
 
 class AvroSchemaError(Exception):
@@ -60,19 +59,22 @@ def record_reader(writer: Any, reader: Any) -> Callable[[io.BytesIO], dict[str, 
 
 def resolution_error(writer: Any, reader: Any) -> str | None:
     """Why the reader's schema does not have all values of the writer's; None if it has. fastavro is asked with records
-    that have each member of a union and each symbol of an enum."""
+    that have each member of a union and each symbol of an enum, two levels of recursive types."""
     import fastavro  # noqa: PLC0415
 
     named: Named = {}
     written, read = parsed(writer, named), record_reader(writer, reader)
-    for index in range(longest_list(written)):
+    for sample in samples(written, named):
         stream = io.BytesIO()
-        fastavro.schemaless_writer(stream, written, sample(written, named, index))
+        fastavro.schemaless_writer(stream, written, sample)
         stream.seek(0)
         try:
             read(stream)
         except Exception as error:  # fastavro lets exceptions of any type escape
-            return f"{error}"
+            reason = f"{error}"
+            for each in (written, parsed(reader, {})):  # fastavro writes out records, and its keys in them
+                reason = reason.replace(f"{each}", each["name"])
+            return reason
     return None
 
 
@@ -206,31 +208,29 @@ LOGICAL: dict[str, tuple[str, Convert]] = {
 }  # fmt: skip
 
 
-def longest_list(schema: Any) -> int:
-    """The length of the longest list in a schema, and so of its longest union or enum."""
-    parts = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
-    return max([1, len(schema) if isinstance(schema, list) else 1, *map(longest_list, parts)])
-
-
-def sample(schema: Any, named: Named, index: int, depth: int = 0) -> Any:
-    """A value of a type that has this member of each union, and this symbol of each enum."""
+def samples(schema: Any, named: Named, around: tuple[str, ...] = ()) -> list[Any]:
+    """Values of a type within records of these names that together have each member of unions and symbol of enums."""
     if isinstance(schema, list):
-        member = "null" if depth > DEEPEST_SAMPLE and "null" in schema else schema[index % len(schema)]
-        name = member.get("name", member["type"]) if isinstance(member, dict) else member
-        return name, sample(member, named, index, depth)
+        names = [each.get("name", each["type"]) if isinstance(each, dict) else each for each in schema]
+        members = zip(names, schema, strict=True)
+        return [(name, value) for name, member in members for value in samples(member, named, around)]
     schema = named.get(schema, schema) if isinstance(schema, str) else schema
     kind = schema["type"] if isinstance(schema, dict) else schema
     if kind in {"record", "error"}:
-        return {each["name"]: sample(each["type"], named, index, depth + 1) for each in schema["fields"]}
-    if kind in {"array", "map"} and depth > DEEPEST_SAMPLE:
-        return [] if kind == "array" else {}
+        is_again = schema["name"] in around
+        if is_again and around.count(schema["name"]) > 1:
+            return []
+        within = (*around, *around) if is_again else (*around, schema["name"])  # a record ends within itself
+        fields = {each["name"]: samples(each["type"], named, within) for each in schema["fields"]}
+        count = 0 if not all(fields.values()) else 1 if is_again else max(map(len, fields.values()), default=1)
+        return [{name: each[index % len(each)] for name, each in fields.items()} for index in range(count)]
     if kind == "array":
-        return [sample(schema["items"], named, index, depth + 1)]
+        return [[each] for each in samples(schema["items"], named, around)] or [[]]
     if kind == "map":
-        return {"key": sample(schema["values"], named, index, depth + 1)}
+        return [{"key": each} for each in samples(schema["values"], named, around)] or [{}]
     if kind == "enum":
-        return schema["symbols"][index % len(schema["symbols"])]
-    return bytes(schema["size"]) if kind == "fixed" else SAMPLES[kind]
+        return list(schema["symbols"])
+    return [bytes(schema["size"]) if kind == "fixed" else SAMPLES[kind]]
 
 
 SAMPLES = {

@@ -63,7 +63,9 @@ def read_schema(node: Node, encoding: Encoding, what: str, problems: Problems) -
     try:
         columns = avro_columns(document)
     except AvroSchemaError as error:
-        problems.error(node.place, f"{what}: {error}", "write {type: record, name: …, fields: […]}")
+        is_within = node.get("avro") is not None
+        hint = "write the record itself, without avro:" if is_within else "write {type: record, name: …, fields: […]}"
+        problems.error(node.place, f"{what}: {error}", hint)
         return None
     return RecordSchema(columns, canonical(document), place=node.place)
 
