@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # not in __all__
+
     from odradek.pipelines.definition.model import Pipeline
 
 DEFINITION = """
@@ -95,6 +97,24 @@ def test_the_ends_of_topics_are_asked_where_they_are(tmp_path: Path, servers: tu
     cluster = Cluster(servers[0], {})
     assert topic_ends(cluster, origins, set()) == {}
     assert topic_ends(cluster, origins, {"near", "far"}) == {"near": {"0": 3}, "far": {"0": 5}}
+
+
+def test_a_topic_that_is_created_later_has_an_end(servers: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(servers[0], {})
+    admin = AdminClient({"bootstrap.servers": servers[0]})
+    for topic in ("later-a", "later-b"):
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    asked: list[set[str]] = []
+    offsets = cluster.offsets
+
+    def ask(topics: set[str], spec: OffsetSpec) -> dict[str, dict[int, int]]:
+        asked.append({*topics})
+        return offsets(topics, spec)
+
+    monkeypatch.setattr(cluster, "offsets", ask)
+    origins = [TopicOrigin(pattern="later-.*"), TopicOrigin(("later-a",))]
+    assert topic_ends(cluster, origins, {"later-a", "later-b", "other"}) == {"later-a": {"0": 0}, "later-b": {"0": 0}}
+    assert asked == [{"later-a", "later-b"}]  # one request for all sources of a cluster
 
 
 def test_brokers_that_do_not_answer_are_left_out(servers: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
+from odradek.pipelines.definition.model import Pipeline, Sink, TopicTarget
+from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.sessions.failures import healing_of
-from odradek.pipelines.spark.writing.run_takeover import QUERY_ID, BatchUnidentified, number_of
+from odradek.pipelines.spark.writing import run_takeover
+from odradek.pipelines.spark.writing.delivery import FlowWrites
+from odradek.pipelines.spark.writing.run_takeover import (
+    QUERY_ID,
+    BatchUnidentified,
+    TakeoverFailed,
+    number_of,
+    take_over,
+)
 from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
 
@@ -26,3 +37,15 @@ def test_a_batch_without_a_query_id_is_refused() -> None:
     with pytest.raises(BatchUnidentified, match=r"query id .* of batch 3 of flow rows: .* use PySpark") as refused:
         number_of(batch_with({}), "rows", 3)
     assert healing_of(refused.value) is Healing.NEVER
+
+
+def test_a_broker_without_transactions_is_not_retried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_slot: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._UNSUPPORTED_FEATURE))
+
+    monkeypatch.setattr(run_takeover, "last_mark", refuse)
+    sink = Sink("out", "rows", TopicTarget("out"))
+    pipeline = Pipeline("p", sinks=(sink,), delivery=Delivery.EXACTLY_ONCE)
+    with pytest.raises(TakeoverFailed, match="use `delivery: at_least_once`, or a broker with transactions") as failed:
+        take_over(pipeline, [FlowWrites("rows", is_repeatable=False)], None)
+    assert healing_of(failed.value) is Healing.PERHAPS

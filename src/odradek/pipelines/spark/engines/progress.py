@@ -31,6 +31,7 @@ from odradek.pipelines.spark.computing.counts import (
 )
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.private_names import PROGRESS, or_plainly, private
+from odradek.pipelines.spark.writing.topics import reads_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -189,9 +190,14 @@ class ProgressWatch:
 
 def topic_ends(cluster: Cluster, origins: Iterable[TopicOrigin], topics: Collection[str]) -> Offsets:
     """The end offsets of topics at the brokers of their sources; without those whose brokers do not respond in time."""
+    wanted: dict[Cluster, set[str]] = {}
     found: dict[str, dict[int, int]] = {}
     for origin in origins:
-        with suppress(KafkaException, PipelineError, UntranslatableSetting, TimeoutError):
-            home = cluster.at(origin)
-            found = {**home.offsets({*home.topics_of(origin)} & {*topics}, OffsetSpec.latest()), **found}  # type: ignore[no-untyped-call]  # confluent_kafka has no types here
+        named = {each for each in topics if reads_topic(origin, each)}
+        if named:
+            with suppress(PipelineError, UntranslatableSetting):
+                wanted.setdefault(cluster.at(origin), set()).update(named)
+    for home, names in wanted.items():
+        with suppress(KafkaException, PipelineError, TimeoutError):
+            found = {**home.offsets(names, OffsetSpec.latest()), **found}  # type: ignore[no-untyped-call]  # confluent_kafka has no types here
     return {topic: {str(each): offset for each, offset in offsets.items()} for topic, offsets in found.items()}

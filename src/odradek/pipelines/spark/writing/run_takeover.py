@@ -41,6 +41,12 @@ LOOK_S = 30.0  # for the metadata of a topic that was just created
 PAUSE_S = 0.2
 
 
+class TakeoverFailed(PipelineError):
+    """No transaction could be committed. Brokers without transactions fail like those that are unavailable."""
+
+    healing = Healing.PERHAPS
+
+
 def take_over(pipeline: Pipeline, flows: Sequence[FlowWrites], cluster: str | None) -> int:
     """Stops earlier runs, and returns the epoch of this one; 0 if the pipeline does not deliver exactly once."""
     if pipeline.delivery is not Delivery.EXACTLY_ONCE:
@@ -62,7 +68,10 @@ def take_over(pipeline: Pipeline, flows: Sequence[FlowWrites], cluster: str | No
     except TakenOver as error:
         raise RunReplaced(str(error)) from error
     except (DeliveryFailed, KafkaException) as error:
-        raise SplitsUnknown(f"{pipeline.name} cannot take over from earlier runs: {error}") from error
+        raise TakeoverFailed(
+            f"{pipeline.name} cannot take over from earlier runs: {error}; use `delivery: at_least_once`, or a broker "
+            "with transactions"
+        ) from error
     return epoch
 
 

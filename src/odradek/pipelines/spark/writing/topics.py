@@ -101,11 +101,10 @@ class Cluster:
         return self._others[servers]
 
     def topics_of(self, origin: TopicOrigin) -> tuple[str, ...]:
-        """The names of the topics that a source reads; a pattern matches whole names, and no internal topics."""
+        """The names of the topics that a source reads."""
         if origin.pattern is None:
             return origin.topics
-        known = self.at(origin).partitions
-        return tuple(name for name in known if name not in INTERNAL and re.fullmatch(origin.pattern, name))
+        return tuple(name for name in self.at(origin).partitions if reads_topic(origin, name))
 
     def partitions_of(self, topic: str, origin: TopicOrigin | None = None) -> int:
         if origin is not None and self.at(origin) is not self:
@@ -157,6 +156,13 @@ class Cluster:
                 kind = BrokersUnavailable if reason.code() in TRANSIENT else TopicRefused
                 raise kind(f"{self.bootstrap_servers} failed to create topic {name}: {reason.str()}") from None
         self.partitions = self._look()
+
+
+def reads_topic(origin: TopicOrigin, topic: str) -> bool:
+    """Whether a source reads a topic; a pattern matches whole names, and no internal topics."""
+    if origin.pattern is None:
+        return topic in origin.topics
+    return topic not in INTERNAL and re.fullmatch(origin.pattern, topic) is not None
 
 
 def prepare_topics(pipeline: Pipeline) -> Cluster:
