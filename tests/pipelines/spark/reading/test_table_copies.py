@@ -11,6 +11,7 @@ import pytest
 from odradek.pipelines.definition.model import JdbcOrigin, Pipeline, Source
 from odradek.pipelines.definition.vocabulary import Duration
 from odradek.pipelines.spark.reading.sources import read_once
+from odradek.pipelines.spark.reading.table_copies import BatchSources
 from odradek.pipelines.spark.sessions.jars import SQLITE, JarsMissing, driver_jar
 from tests.pipelines.spark.file_batches import give_files
 
@@ -57,6 +58,40 @@ def test_a_table_is_read_again_only_after_its_time(spark: SparkSession, tmp_path
     assert names(read(spark, file, None)) == ["a", "b"]
     assert names(first) == ["a"]
     assert names(read(spark.newSession(), file, Duration(3_600_000))) == ["a"]  # sessions of queries share the copy
+
+
+def test_batches_share_a_copy(spark: SparkSession, tmp_path: Path) -> None:
+    """A batch that copied the table again would read it again, as it does here after the time of `refresh`."""
+    file = tmp_path / "pumps.db"
+    insert(file, "a")
+    loads: list[Source] = []
+
+    def batch(milliseconds: int) -> tuple[BatchSources, DataFrame]:
+        session = spark.newSession()
+
+        def load(source: Source) -> DataFrame:
+            loads.append(source)
+            return read_once(session, source, Pipeline("p"), lambda _topic, _origin: 0)
+
+        sources = BatchSources(session, load)
+        origin = JdbcOrigin(f"jdbc:sqlite:{file}", "pumps", refresh=Duration(milliseconds))
+        return sources, sources.read(Source("pumps", origin, is_stream=False))
+
+    first, rows = batch(3_600_000)
+    assert names(rows) == ["a"]
+    first.unpersist()
+    insert(file, "b")
+    second, rows = batch(3_600_000)
+    assert (names(rows), len(loads)) == (["a"], 1)
+    second.unpersist()
+    short, rows = batch(1)
+    assert names(rows) == ["a", "b"]
+    time.sleep(0.002)  # a measured time: longer than `refresh`
+    insert(file, "c")
+    later, fresh = batch(1)
+    assert (names(rows), names(fresh)) == (["a", "b"], ["a", "b", "c"])  # a batch keeps its copy
+    short.unpersist()
+    later.unpersist()
 
 
 @pytest.mark.more

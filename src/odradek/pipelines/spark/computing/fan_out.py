@@ -127,7 +127,7 @@ class FanOut:
             static.unpersist()
 
     def _static(self, session: SparkSession) -> BatchSources:
-        return BatchSources(lambda source: self._load(session, source))
+        return BatchSources(session, lambda source: self._load(session, source))
 
     def _process(self, tables: Tables, number: int, write: Write, *, is_whole: bool) -> BatchReport:
         """Counts, and writes all outputs. Rows of tables are counted when they are written; a run over all rows would
