@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.local.prepared import SWITCH
+from odradek.local.prepared import FORKS_VARIABLE
 from tests.forks.brokers import start_brokers_as_forks
 
 
@@ -12,6 +12,6 @@ from tests.forks.brokers import start_brokers_as_forks
 def brokers_are_not_forks() -> Iterator[None]:
     start_brokers_as_forks(False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(SWITCH, "off")
+        patch.setenv(FORKS_VARIABLE, "off")
         yield
     start_brokers_as_forks()

@@ -43,7 +43,7 @@ def test_the_exit_code_is_that_of_the_command(server: PreparedProcess, arguments
 
 
 def test_output_that_cannot_be_written_fails_as_without_forks(server: PreparedProcess) -> None:
-    with open("/dev/full", "wb") as full, open(os.devnull, "r+b") as nothing:
-        streams = {0: nothing.fileno(), 1: full.fileno(), 2: nothing.fileno()}
+    with open("/dev/full", "wb") as full, open(os.devnull, "r+b") as null:
+        streams = {0: null.fileno(), 1: full.fileno(), 2: null.fileno()}
         with server.start(["--version"], os.environ, streams) as process:
             assert process.wait(60) == 1

@@ -11,7 +11,8 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 
-from odradek.local.prepared import prepared_process
+from odradek.local.child_process import StartedProcess
+from odradek.local.prepared import ForkedProcess, prepared_process
 from tests.waiting import eventually
 
 READY = re.compile(r"is ready on (.+) \(data in (.+?)(?:; metrics on \S+)?\)$", re.MULTILINE)
@@ -19,7 +20,7 @@ TIMEOUT_SECONDS = 60.0  # not how long it takes, but how long a busy machine may
 
 
 class BrokerProcess:
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: StartedProcess) -> None:
         self.process = process
         self.stdout = self.stderr = ""
         self._readers = [threading.Thread(target=self._read, args=(name,)) for name in ("stdout", "stderr")]
@@ -88,10 +89,10 @@ def _start(command: Sequence[str], environment: Mapping[str, str], directory: st
     )
 
 
-def _fork(arguments: Sequence[str], environment: Mapping[str, str], directory: str | None) -> subprocess.Popen[str]:
+def _fork(arguments: Sequence[str], environment: Mapping[str, str], directory: str | None) -> ForkedProcess:
     (output, output_end), (errors, errors_end) = os.pipe(), os.pipe()
-    with open(os.devnull, "rb") as nothing:
-        streams = {0: nothing.fileno(), 1: output_end, 2: errors_end}
+    with open(os.devnull, "rb") as null:
+        streams = {0: null.fileno(), 1: output_end, 2: errors_end}
         process = prepared_process().start(arguments, environment, streams, directory=directory)
     os.close(output_end)
     os.close(errors_end)

@@ -14,7 +14,7 @@ import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any, Self, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from odradek.conventions.failures import without_prefix
 from odradek.host.lifetime_pipe import LifetimePipe
@@ -45,14 +45,36 @@ def nearest(path: str) -> str:
 
 
 KEPT_LINES = 1000
-StartProcess: TypeAlias = "Callable[[Sequence[str], int, Mapping[str, str] | None], subprocess.Popen[str]]"
+
+
+class StartedProcess(Protocol):
+    """A Popen or a ForkedProcess."""
+
+    args: Any
+    pid: int
+    returncode: int | None
+    stdout: IO[Any] | None
+    stderr: IO[Any] | None
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, sig: int) -> None: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+StartProcess: TypeAlias = "Callable[[Sequence[str], int, Mapping[str, str] | None], StartedProcess]"
 
 
 def odradek_command(*words: str) -> list[str]:
     return [sys.executable, "-m", "odradek", *words]
 
 
-def end_process(process: subprocess.Popen[Any], number: signal.Signals, timeout_s: float) -> bool:
+def end_process(process: StartedProcess, number: signal.Signals, timeout_s: float) -> bool:
     """Send the signal and wait; kill the process if it has not ended in time. Returns whether it ended in time."""
     if process.poll() is None:
         process.send_signal(number)
@@ -83,9 +105,12 @@ def start_process_alone(
 
 def start_process_as_fork(
     command: Sequence[str], watched: int, environment: Mapping[str, str] | None
-) -> subprocess.Popen[str]:
-    """For a command of `odradek_command`."""
-    return prepared.prepared_process().start_child(command[len(odradek_command()) :], watched, environment)
+) -> StartedProcess:
+    """For a command of `odradek_command`. Starts it alone if the prepared process cannot, as with an environment that
+    is too large for one message."""
+    with contextlib.suppress(OSError):
+        return prepared.prepared_process().start_child(command[len(odradek_command()) :], watched, environment)
+    return start_process_alone(command, watched, environment)
 
 
 class ChildProcess:
@@ -102,7 +127,7 @@ class ChildProcess:
         on_output_end: Callable[[], None] = lambda: None, start_process: StartProcess | None = None,
     ) -> None:  # fmt: skip
         """`start_process` starts the command, with the descriptor that it watches and its environment."""
-        self.process: subprocess.Popen[str] | None = None
+        self.process: StartedProcess | None = None
         self.facts: dict[str, Any] = {}
         """The object that reports that the command is ready; empty until then."""
         self.lines: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)

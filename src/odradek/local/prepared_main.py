@@ -1,8 +1,8 @@
 """Runs `odradek` in forks of a process that has imported its modules, which saves the time of importing them.
 
-`python prepared_main.py DESCRIPTOR LATER MODULE…` serves on a listening socket until its standard input
-ends. LATER, module:function or empty, is called when the first start was served and no other waits. A client sends a
-request with the descriptors of the new process, and receives its pid and then its exit status. Every command is a
+`python prepared_main.py DESCRIPTOR LOAD_WHEN_IDLE MODULE…` serves on a listening socket until its standard input ends.
+LOAD_WHEN_IDLE, module:function or empty, is called when the first start was served and no other waits. A client sends
+a request with the descriptors of the new process, and receives its pid and then its exit status. Every command is a
 process of its own with its own environment, directory and streams, and ends as an interpreter does.
 """
 
@@ -29,17 +29,17 @@ QUIET_S = 0.2  # without a start, before more is imported
 UNUSED_DESCRIPTOR = 100  # above those that a request names
 
 
-def serve(listener: socket.socket, later: str) -> dict[str, Any] | None:
+def serve(listener: socket.socket, load_when_idle: str) -> dict[str, Any] | None:
     """Returns in a fork, with the request that this fork must run; None when the standard input has ended."""
     has_served = False
     while True:
-        can_load = has_served and bool(later)
+        can_load = has_served and bool(load_when_idle)
         readable, _, _ = select.select([listener.fileno(), 0], [], [], QUIET_S if can_load else None)
         reap()
         if not readable:
-            module, _, function = later.partition(":")
+            module, _, function = load_when_idle.partition(":")
             getattr(importlib.import_module(module), function)()
-            later = ""
+            load_when_idle = ""
             gc.freeze()
             continue
         has_served = True
@@ -60,24 +60,34 @@ def reap() -> None:
 
 
 def supervise(connection: socket.socket) -> dict[str, Any]:
-    """Forks the command; returns in the command, and ends this process with the command."""
-    space = socket.CMSG_SPACE(MOST_DESCRIPTORS * array.array("i").itemsize)
-    data, ancillary, _, _ = connection.recvmsg(LARGEST_REQUEST, space)
+    """Forks the command; returns in the command, and ends this process with the command.
+
+    Nothing is printed if the client has ended.
+    """
+    pid: int | None = None
     received = array.array("i")
-    for _, _, passed in ancillary:
-        received.frombytes(passed)
-    pid = os.fork()
-    if pid == 0:
-        connection.close()
-        request: dict[str, Any] = json.loads(data)
-        take_descriptors(received, request["descriptors"])
-        return request
-    connection.send(str(pid).encode())
-    for each in received:
-        os.close(each)
-    _, status = os.waitpid(pid, 0)
-    connection.send(str(os.waitstatus_to_exitcode(status)).encode())
-    os._exit(0)
+    try:
+        data, ancillary, _, _ = connection.recvmsg(
+            LARGEST_REQUEST, socket.CMSG_SPACE(MOST_DESCRIPTORS * received.itemsize)
+        )
+        for _, _, passed in ancillary:
+            received.frombytes(passed)
+        if data:
+            pid = os.fork()
+        if pid:
+            with contextlib.suppress(OSError):
+                connection.send(str(pid).encode())
+            for each in received:
+                os.close(each)
+            _, status = os.waitpid(pid, 0)
+            connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+    finally:
+        if pid != 0:
+            os._exit(0)
+    connection.close()
+    request: dict[str, Any] = json.loads(data)
+    take_descriptors(received, request["descriptors"])
+    return request
 
 
 def take_descriptors(received: array.array[int], numbers: list[int]) -> None:

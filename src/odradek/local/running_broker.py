@@ -6,13 +6,10 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from odradek.local.child_process import RunningServer, odradek_command
+from odradek.local.child_process import RunningServer, StartedProcess, odradek_command
 from odradek.local.ports import find_stable_port
-
-if TYPE_CHECKING:
-    import subprocess
 
 Property = str | int | float | bool
 
@@ -70,7 +67,7 @@ class RunningBroker(RunningServer):
         return f"{self.host}:{self.port}"
 
     @property
-    def process(self) -> subprocess.Popen[str] | None:
+    def process(self) -> StartedProcess | None:
         return self._child.process
 
     @property

@@ -66,6 +66,7 @@ class BrokerProcess:
         """How the process ended: `SIGKILL`, or `exit code 1: …` with its error."""
         assert self.child.process is not None
         code = self.child.process.returncode
+        assert code is not None
         if code < 0:
             return signal.Signals(-code).name
         return f"exit code {code}" + (f": {self.last_error}" if self.last_error else "")
