@@ -101,8 +101,9 @@ def test_a_topic_is_joined_with_a_table(topics: Stage) -> None:
 
 def test_a_field_that_does_not_fit_is_null(topics: Stage) -> None:
     context = fill(topics)
-    topics.produce("json", [{"id": "text", "must": 7}])
-    assert answer(topics, "select id, must from `@json` where must > 4", context) == [{"id": None, "must": 7}]
+    topics.produce("json", [{"id": each, "must": 7} for each in ("text", "5", 1.5, -(2**62))])
+    found = answer(topics, "select id, must from `@json` where must > 4", context)
+    assert found == [{"id": each, "must": 7} for each in (None, None, None, -(2**62))]
 
 
 @pytest.mark.parametrize(

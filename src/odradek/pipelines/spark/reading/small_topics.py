@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from odradek.pipelines.definition.column_types import Struct
+from odradek.pipelines.definition.column_types import Primitive, Struct
 from odradek.pipelines.definition.model import RECORD_COLUMNS
 from odradek.pipelines.definition.vocabulary import Delivery, Encoding, Tombstones
 from odradek.pipelines.operating.client_settings import librdkafka_settings
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from odradek.pipelines.definition.model import Pipeline, Source, TopicOrigin
+    from odradek.pipelines.definition.model import Pipeline, RecordSchema, Source, TopicOrigin
 
 MOST_RECORDS, MOST_BYTES = 100_000, 64 * 1024 * 1024
 AT_ONCE, TURN_S = 10_000, 0.05  # a turn takes so long, unless so many records have arrived
@@ -32,6 +32,7 @@ MACROS = (  # bytes that are not UTF-8 are shown with escapes
     "CREATE TEMP MACRO json_of(a) AS TRY_CAST(text_of(a) AS JSON)",
     "CREATE TEMP MACRO object_of(a) AS CASE WHEN json_type(json_of(a)) = 'OBJECT' THEN json_of(a) END",
 )
+INTEGERS = {"TINYINT", "SMALLINT", "INT", "BIGINT"}
 UNSIGNED = re.compile('(?<=[:[])"UBIGINT"')  # a type, not the name of a field
 RAW = (
     'SELECT text_of(key) AS key, text_of(value) AS value, timestamp, partition, "offset", map_from_entries('
@@ -59,7 +60,7 @@ def source_query(records: str, source: Source) -> str:
     encoding, schema = source.format.encoding, source.format.schema
     keeps_tombstones = source.format.tombstone_policy is Tombstones.ROWS
     if encoding is Encoding.JSON and schema is not None:
-        made = f"TRY_CAST(object_of(value) AS {in_duckdb(Struct(schema.columns).ddl)})"
+        made = f"TRY_CAST({with_whole_numbers(schema)} AS {in_duckdb(Struct(schema.columns).ddl)})"
         required = "".join(f" AND it.{quoted(each.name)} IS NOT NULL" for each in schema.columns if not each.nullable)
         condition = f"(it IS NOT NULL{required})"
     elif encoding in {Encoding.TEXT, Encoding.BYTES}:
@@ -68,6 +69,19 @@ def source_query(records: str, source: Source) -> str:
     else:
         raise NotSmall(f"{source.name} is {encoding}")
     return _with_record(records, made, f"{condition} OR value IS NULL" if keeps_tombstones else condition)
+
+
+def with_whole_numbers(schema: RecordSchema) -> str:
+    """The object of a record, without values of integer columns that are not integers: DuckDB would round 1.5 to 2."""
+    patch = ""
+    for column in schema.columns:
+        if isinstance(column.type, Primitive) and column.type.name in INTEGERS:
+            key = column.name.replace("'", "''")
+            at = f"'/{key.replace('~', '~0').replace('/', '~1')}'"
+            is_whole = f"json_type(object_of(value), {at}) IN ('BIGINT', 'UBIGINT')"
+            value = f"CASE WHEN {is_whole} THEN json_extract(object_of(value), {at}) END"
+            patch += f"{', ' if patch else ''}'{key}', {value}"
+    return f"json_merge_patch(object_of(value), json_object({patch}))" if patch else "object_of(value)"
 
 
 def _with_record(records: str, made: str, condition: str) -> str:
