@@ -17,11 +17,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 DEFERRED = frozenset(
     {
-        # Requests, which are half of a broker (`Node.serving`).
+        # Requests, which are half of a broker (`Node.compose_serving`).
         "odradek.handlers.registry",
         "odradek.server.connection",
         "odradek.server.serving",
@@ -71,7 +71,8 @@ class DeferredModule(ModuleType):
 
 
 class _Loader:
-    """Other threads wait until the module has run. No module imports itself through others, so locks do not either."""
+    """Other threads wait until the module has run. Import-time dependencies have no cycle, so two threads never wait
+    for each other's module."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -115,6 +116,14 @@ def _run(module: ModuleType) -> None:
 def load(name: str) -> None:
     """Import a module, and run it if it is deferred."""
     _run(importlib.import_module(name))
+
+
+def load_bound() -> Iterator[None]:
+    """Run the deferred modules that this process has imported, and those that they import: one at each step."""
+    while bound := [name for name in sorted(DEFERRED) if type(sys.modules.get(name)) is DeferredModule]:
+        for name in bound:
+            load(name)
+            yield
 
 
 def install() -> None:

@@ -118,7 +118,7 @@ class SimulatedConnection(WireClient):
         self._broker = SimulatedBroker(simulation, {"log.dirs": "/data", **few})
         self._loop.run_until_complete(self._broker.start())
         assert self._broker.node is not None
-        self._leaders = self._broker.node.dispatcher._services.transactions.leaders
+        self._leaders = self._broker.node.compose_serving().dispatcher._services.transactions.leaders
         self._append = self._leaders.append_marker
 
     def hold(self) -> None:

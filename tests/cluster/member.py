@@ -98,8 +98,8 @@ class Member(SimulatedProcess):
         )
         self.node = node = Node(self._config, host)
         await node.start()
-        self._network.listen(self.name, PORT, lambda: ServerConnection(node.dispatcher))
-        self._network.listen(self.advertised_host, PORT, lambda: ServerConnection(node.dispatcher))
+        self._network.listen(self.name, PORT, lambda: ServerConnection(node.compose_serving().dispatcher))
+        self._network.listen(self.advertised_host, PORT, lambda: ServerConnection(node.compose_serving().dispatcher))
         await node.serve({"PLAINTEXT": Endpoint(self.advertised_host, PORT)})
         self.is_ready = True
 
@@ -112,7 +112,7 @@ class Member(SimulatedProcess):
     @property
     def table(self) -> PartitionTable:
         assert self.node is not None
-        return self.node.dispatcher._services.partitions
+        return self.node.compose_serving().dispatcher._services.partitions
 
     @property
     def image(self) -> MetadataImage:
@@ -136,7 +136,7 @@ class Member(SimulatedProcess):
         if not self.is_ready or self.node is None:
             return None
         client = ClientConnection("PLAINTEXT", "client")
-        task = self.spawn(answer_of(self.node.dispatcher, memoryview(bytearray(frame)), client))
+        task = self.spawn(answer_of(self.node.compose_serving().dispatcher, memoryview(bytearray(frame)), client))
         await asyncio.wait([task])
         if task.cancelled():
             return None

@@ -89,7 +89,7 @@ class SimulatedBroker:
 
     @property
     def services(self) -> Services:
-        return self.node.dispatcher._services
+        return self.node.compose_serving().dispatcher._services
 
     def partition(self, topic: str, index: int = 0) -> Partition:
         found = self.services.partitions.find(topic, index)
@@ -125,7 +125,9 @@ class SimulatedBroker:
 
     def handle(self, request: Request, version: int) -> Any:
         """What the dispatcher gives back at once: an answer, or something to wait for."""
-        return self.node.dispatcher.handle(memoryview(bytearray(encode_request(request, version)[4:])), self.client)
+        return self.node.compose_serving().dispatcher.handle(
+            memoryview(bytearray(encode_request(request, version)[4:])), self.client
+        )
 
     def call(self, request: Request, response: type[AnyResponse], version: int | None = None) -> AnyResponse:
         return self.run(self._call(request, response, version))

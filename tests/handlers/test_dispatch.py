@@ -20,7 +20,7 @@ KAFKA_APIS = {key: api for key, api in APIS.items() if not api.is_own}
 
 
 def raw(broker: SimulatedBroker, frame: bytes) -> object:
-    return broker.node.dispatcher.handle(memoryview(bytearray(frame)), broker.client)
+    return broker.node.compose_serving().dispatcher.handle(memoryview(bytearray(frame)), broker.client)
 
 
 def header(api_key: int, version: int, correlation_id: int = 7, client_id: bytes | None = b"c") -> bytes:

@@ -163,7 +163,7 @@ def test_refusal_is_explained_of_the_bytes_that_were_sent(broker: SimulatedBroke
     frame = bytearray(encode_request(request, VERSION)[4:])
 
     async def produce() -> ProduceResponse:
-        answering = broker.node.dispatcher.handle(memoryview(frame), broker.client)
+        answering = broker.node.compose_serving().dispatcher.handle(memoryview(frame), broker.client)
         frame[:] = b"\xff" * len(frame)
         workers.release.set()
         assert not isinstance(answering, list)

@@ -31,7 +31,7 @@ def test_an_api_of_the_feature_is_reported(
 ) -> None:
     frame = struct.pack(">hhih", api_key, 0, 7, 1) + b"c"
     with pytest.raises(MalformedMessage):
-        simulated.node.dispatcher.handle(memoryview(bytearray(frame)), simulated.client)
+        simulated.node.compose_serving().dispatcher.handle(memoryview(bytearray(frame)), simulated.client)
     assert features(caplog) == [feature]
 
 

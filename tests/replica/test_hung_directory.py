@@ -100,7 +100,7 @@ class TwoDirectories:
 
     async def call(self, request: Request, response: type[AnyResponse], version: int) -> AnyResponse:
         frame = memoryview(bytearray(encode_request(request, version)[4:]))
-        answer = self.node.dispatcher.handle(frame, ClientConnection("PLAINTEXT", "test"))
+        answer = self.node.compose_serving().dispatcher.handle(frame, ClientConnection("PLAINTEXT", "test"))
         if not isinstance(answer, list):
             assert answer is not None
             answer = await answer
@@ -130,7 +130,7 @@ class TwoDirectories:
         return answer.topics[0].partitions[0].error_code
 
     def partitions_in(self, directory: str, topic: str) -> list[int]:
-        table = self.node.dispatcher._services.partitions
+        table = self.node.compose_serving().dispatcher._services.partitions
         return [each.index for each in table if each.topic == topic and each.directory.path.endswith(directory)]
 
 
@@ -182,7 +182,7 @@ async def test_a_topic_on_a_hung_disk_is_deleted_without_delaying_other_metadata
     broker.disk.may_sync.set()
     async with asyncio.timeout(TIMEOUT_SECONDS):
         assert await producing == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        await broker.node.dispatcher._services.partitions.removals.settle()
+        await broker.node.compose_serving().dispatcher._services.partitions.removals.settle()
         assert await broker.create("hung", 1) == ErrorCode.NONE
 
 
@@ -248,7 +248,7 @@ async def test_a_topic_is_deleted_and_created_again_while_its_disk_hangs(
         assert await broker.create("another", 1) == ErrorCode.NONE
         assert await broker.produce("another", 0) == ErrorCode.NONE
     broker.disk.may_sync.set()
-    table = broker.node.dispatcher._services.partitions
+    table = broker.node.compose_serving().dispatcher._services.partitions
     async with asyncio.timeout(TIMEOUT_SECONDS):
         await table.removals.settle()
         await table.open_missing()

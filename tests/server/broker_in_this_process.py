@@ -40,7 +40,7 @@ class BrokerInThisProcess:
         """Call `work` with partition 0 of the topic, on the broker's event loop."""
 
         async def run() -> None:
-            partition = self._broker._node.dispatcher._services.partitions.find(topic, 0)
+            partition = self._broker._node.compose_serving().dispatcher._services.partitions.find(topic, 0)
             assert partition is not None
             work(partition)
 

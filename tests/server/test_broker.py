@@ -16,6 +16,7 @@ from odradek.host.network import CannotListen, run_on_fast_loop
 from odradek.host.workers import DirectoryWorkers, Workers
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.server import broker as broker_module
+from odradek.server import serving
 from odradek.server.broker import Broker
 from tests.server.requests import VERSION, fetch_request
 from tests.wire import decode_response, encode_request
@@ -178,6 +179,117 @@ def test_waiters_go_with_their_clients(tmp_path: Path) -> None:
         limits = broker._listeners[0]._limits
         assert not limits._total
         assert not limits._by_host
+        await broker.stop()
+
+    run(scenario)
+
+
+def failing_composition(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One for each time that the broker tried."""
+    attempts: list[None] = []
+
+    def fail(*_: object) -> None:
+        attempts.append(None)
+        raise ImportError("no such module")
+
+    monkeypatch.setattr(serving, "Dispatcher", fail)
+    return attempts
+
+
+async def failure_of(broker: Broker) -> str:
+    failure = await broker.wait_for_failure()
+    for _ in range(2):  # one for each later client
+        with pytest.raises(RuntimeError, match="no such module"):
+            broker._node.compose_serving()
+    await broker._node.collection.collect()
+    await broker.stop()
+    return failure
+
+
+def test_a_broker_that_cannot_compose_what_requests_need_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    attempts = failing_composition(monkeypatch)
+
+    async def scenario() -> None:
+        broker = Broker(config(tmp_path), real_host())
+        await broker.start()
+        assert "no such module" in await failure_of(broker)
+
+    run(scenario)
+    assert len(attempts) == 1
+    assert [record.getMessage() for record in caplog.records].count("requests cannot be served") == 1
+
+
+def test_a_client_before_the_composition_fails_finds_it_failed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts = failing_composition(monkeypatch)
+
+    async def scenario() -> None:
+        broker = Broker(config(tmp_path), real_host())
+        await broker.start()
+        with pytest.raises(ImportError):
+            broker._node.compose_serving()
+        assert "no such module" in await failure_of(broker)
+
+    run(scenario)
+    assert len(attempts) == 1
+
+
+def test_a_module_that_cannot_be_loaded_after_the_start_stops_the_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_module, "LOADED_WHEN_READY", ("odradek.no_such_module",))
+
+    async def scenario() -> None:
+        broker = Broker(config(tmp_path), real_host())
+        await broker.start()
+        assert "odradek.no_such_module" in await broker.wait_for_failure()
+        await broker.stop()
+
+    run(scenario)
+
+
+def test_a_broker_composes_what_requests_need_without_a_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker_module, "LOADING_PAUSE_S", 3600.0)
+
+    async def scenario() -> None:
+        broker = Broker(config(tmp_path), real_host())
+        await broker.start()
+        await until(lambda: broker._node._serving is not None)
+        await broker.stop()
+
+    run(scenario)
+
+
+def test_metrics_are_composed_before_they_are_refreshed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker_module, "LOADED_WHEN_READY", ())
+
+    async def scenario() -> None:
+        broker = Broker(config(tmp_path), real_host())
+        await broker.start()
+        node = broker._node
+        is_composed: list[bool] = []
+
+        async def refresh() -> None:
+            is_composed.append(node._serving is not None)
+
+        node.collection._refreshes.insert(0, refresh)
+        await node.collection.collect()
+        assert is_composed == [True]
+        await broker.stop()
+
+    run(scenario)
+
+
+def test_metrics_of_a_stopping_broker_start_no_coordinators(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        broker = Broker(config(tmp_path), real_host())
+        await broker.start()
+        broker._monitoring.stopping()
+        await broker._node.collection.collect()
+        assert broker._node._serving is None
         await broker.stop()
 
     run(scenario)

@@ -26,7 +26,10 @@ from odradek.server.main import configure
 async def start():
     broker = Broker(configure(None, sys.argv[1:]), real_host())
     await broker.start()
-    print(json.dumps([name for name, module in sys.modules.items() if type(module) is not DeferredModule]))
+    has_run = lambda: {name: type(module) is not DeferredModule for name, module in sys.modules.items()}
+    print(json.dumps(has_run()))
+    await broker._loading
+    print(json.dumps(has_run()))
     await broker.stop()
 
 run_on_fast_loop(start)
@@ -34,19 +37,24 @@ run_on_fast_loop(start)
 
 
 @pytest.fixture(scope="module")
-def imported(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def modules(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, bool]]:
     return start(tmp_path_factory.mktemp("broker"))
 
 
-def start(directory: Path) -> list[str]:
+@pytest.fixture(scope="module")
+def imported(modules: list[dict[str, bool]]) -> list[str]:
+    return [name for name, has_run in modules[0].items() if has_run]
+
+
+def start(directory: Path) -> list[dict[str, bool]]:
+    """Whether each module has run: when the broker is ready, and when it has loaded the others."""
     arguments = [f"log.dirs={directory}", "listeners=PLAINTEXT://127.0.0.1:0", "metrics.listener=127.0.0.1:0"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ODRADEK_")}
     done = subprocess.run(
         [sys.executable, "-c", READY, *arguments], capture_output=True, env=environment, check=False, timeout=60
     )
     assert done.returncode == 0, done.stderr.decode()
-    found: list[str] = json.loads(done.stdout)
-    return found
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_a_new_broker_imports_few_modules(imported: list[str]) -> None:
@@ -79,3 +87,8 @@ def test_a_new_broker_imports_few_modules(imported: list[str]) -> None:
 )
 def test_a_new_broker_does_not_import(imported: list[str], name: str) -> None:
     assert name not in imported
+
+
+def test_a_broker_reads_no_module_later_that_it_has_imported(modules: list[dict[str, bool]]) -> None:
+    """An upgrade may have replaced the files by then, and their disk may have failed."""
+    assert [name for name, has_run in modules[1].items() if not has_run] == []

@@ -102,7 +102,7 @@ class World:
 
     def handle(self, frame: memoryview) -> Any:
         """What the dispatcher makes of any bytes at all."""
-        return self.node.dispatcher.handle(frame, self._client)
+        return self.node.compose_serving().dispatcher.handle(frame, self._client)
 
     async def call(self, request: Request, response: type[AnyResponse], version: int) -> AnyResponse:
         """One request through the dispatcher, in bytes both ways."""

@@ -109,7 +109,7 @@ class SimulatedBroker:
         await self.node.start()
         await self.node.serve({"PLAINTEXT": Endpoint("simulated", 9092)})
         if self._message_delay_s is not None:
-            transactions = self.node.dispatcher._services.transactions
+            transactions = self.node.compose_serving().dispatcher._services.transactions
             delay_verification(transactions, self._message_delay_s)
             delay_markers(transactions.leaders, self._simulation.chance, self._message_delay_s)
 
@@ -162,7 +162,9 @@ class SimulatedBroker:
     def end_offset(self, topic: str, index: int) -> int:
         """The log end, which no request shows."""
         assert self.node is not None
-        partition = self.node.dispatcher._services.partitions.find(topic, index)  # no request shows it
+        partition = self.node.compose_serving().dispatcher._services.partitions.find(
+            topic, index
+        )  # no request shows it
         assert partition is not None
         return partition.log.log_end_offset
 
@@ -177,7 +179,7 @@ class SimulatedBroker:
 
     async def _handle(self, frame: bytearray) -> bytes | None:
         assert self.node is not None
-        answer = self.node.dispatcher.handle(memoryview(frame), self._client)
+        answer = self.node.compose_serving().dispatcher.handle(memoryview(frame), self._client)
         if answer is not None and not isinstance(answer, list):
             frame[:] = bytes(len(frame))  # the receive buffer is used again
             answer = await answer

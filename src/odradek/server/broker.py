@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from typing import TYPE_CHECKING
 
 from odradek import deferred
@@ -51,7 +52,8 @@ LOADED_WHEN_READY = (
     "odradek.handlers.produce",
     "odradek.handlers.fetch",
 )
-"""The modules that requests need, each with a few others, so that loading one delays a request by some milliseconds."""
+"""The modules that requests need, each with a few others, so that loading one delays a request by up to tens of
+milliseconds."""
 
 
 def load_whole_broker() -> None:
@@ -149,7 +151,9 @@ class Broker:
         await node.serve(endpoints)
         for listener in self._listeners:
             await listener.serve(
-                lambda: node.dispatcher, lambda: node.broker_config, lambda: node.serving.quotas.connections
+                lambda: node.compose_serving().dispatcher,
+                lambda: node.broker_config,
+                lambda: node.compose_serving().quotas.connections,
             )
         node.follow_settings(self._certificates.refresh)
         node.follow_isolation(self._refuse_clients)
@@ -181,20 +185,27 @@ class Broker:
             "metrics": metrics_url or None,
         }
         self._loading = asyncio.ensure_future(self._load_modules())
+        self._loading.add_done_callback(self._loading_ended)
 
     async def _load_modules(self) -> None:
-        """Load what no client has needed, so that later requests need not wait for it: a little at a time, with
-        clients' requests between."""
+        """Load and compose what no client has needed, so that later requests need not wait for it: a little at a time,
+        with clients' requests between. At the end no module is left that this process would read from the disk later,
+        when another version may be there."""
         for name in LOADED_WHEN_READY:
             deferred.load(name)
             await asyncio.sleep(0)
+        serving = self._node.compose_serving()
         await asyncio.sleep(LOADING_PAUSE_S)
-        for _ in self._node.dispatcher.load_handlers():
+        for _ in itertools.chain(serving.dispatcher.load_handlers(), deferred.load_bound()):
             await asyncio.sleep(0)
+
+    def _loading_ended(self, loading: asyncio.Task[None]) -> None:
+        if not loading.cancelled() and (problem := loading.exception()) is not None:
+            self._node.cannot_serve(problem)
 
     def _refuse_clients(self, is_refusing: bool) -> None:
         """Close the connections of clients and refuse new ones, or accept clients again."""
-        self._node.dispatcher.serves_no_clients = is_refusing
+        self._node.compose_serving().dispatcher.serves_no_clients = is_refusing
         if is_refusing:
             for listener in self._listeners:
                 listener.close_connections()

@@ -29,7 +29,7 @@ from odradek.server import serving
 from odradek.server.access_control import build_audit_log, check_access_of_brokers
 from odradek.server.coordination import coordination
 from odradek.server.monitoring.collection import MetricsCollection
-from odradek.server.monitoring.readiness import Readiness, registration_problems
+from odradek.server.monitoring.readiness import STOPPING, Readiness, registration_problems
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.configuration.listeners import Endpoint
     from odradek.handlers.context import SettingsCheck
-    from odradek.handlers.dispatch import Dispatcher
     from odradek.handlers.sasl_listeners import SaslListeners
     from odradek.host.connecting import Network
     from odradek.host.host import Host
@@ -122,36 +121,53 @@ class Node:
         if self._audit is not None:
             await self._audit.start()
         self.readiness.add(self._problems)
-        self.collection.before(self._prepare_collection)
+        self.collection.prepare = self._compose_metrics
         if config.zookeeper_connect or metadata.image.topics:
-            await self.serving.load()
+            await self.compose_serving().load()
 
-    @property
-    def serving(self) -> Serving:
-        """Composed when it is first used. With partitions, or others that may give it some, that is at the start."""
+    def compose_serving(self) -> Serving:
+        """Returns what requests need; the first call composes it. With partitions, or others that may give it some,
+        that is at the start. If composing fails, the broker cannot continue, and no later call tries again, because
+        some of the parts are registered already."""
         if self._serving is None:
-            self._serving = serving.Serving(
-                self._config,
-                self._host,
-                self._coordination,
-                self._table,
-                self._housekeeping,
-                self._time,
-                metrics=self.metrics,
-                collection=self.collection,
-                receive_budget=self._receive_budget,
-                sasl=self._sasl,
-                audit=self._audit,
-                check_settings=self._check_settings,
-            )
+            if self.fatal_failure.done():
+                raise RuntimeError(self.fatal_failure.result())
+            try:
+                self._serving = self._compose_serving()
+            except Exception as problem:
+                self.cannot_serve(problem)
+                raise
         return self._serving
 
-    @property
-    def dispatcher(self) -> Dispatcher:
-        return self.serving.dispatcher
+    def _compose_serving(self) -> Serving:
+        return serving.Serving(
+            self._config,
+            self._host,
+            self._coordination,
+            self._table,
+            self._housekeeping,
+            self._time,
+            metrics=self.metrics,
+            collection=self.collection,
+            receive_budget=self._receive_budget,
+            sasl=self._sasl,
+            audit=self._audit,
+            check_settings=self._check_settings,
+        )
 
-    async def _prepare_collection(self) -> None:
-        self.serving  # noqa: B018 - adds its metrics
+    def cannot_serve(self, problem: BaseException) -> None:
+        """A part that requests need failed to load or to start."""
+        if not self.fatal_failure.done():
+            log.error("requests cannot be served", exc_info=problem)
+            self.fatal_failure.set_result(
+                f"requests cannot be served ({problem!r}): check that the installation of Odradek is complete and of "
+                "one version, then start the broker again"
+            )
+
+    def _compose_metrics(self) -> None:
+        """Most metrics are of what requests need."""
+        if self.readiness.phase != STOPPING and not self.fatal_failure.done():
+            self.compose_serving()
 
     def _problems(self) -> list[str]:
         """Why this broker should get no clients."""
@@ -186,7 +202,9 @@ class Node:
 
     def follow_isolation(self, follower: Callable[[bool], None]) -> None:
         """Call with True when this broker is cut off from its cluster, and with False when it is back."""
-        self._coordination.follow_isolation(lambda: self.serving.fetch_sessions.last_replica_fetch_ms, follower)
+        self._coordination.follow_isolation(
+            lambda: self.compose_serving().fetch_sessions.last_replica_fetch_ms, follower
+        )
 
     def follow_settings(self, follower: Callable[[], Awaitable[None]]) -> None:
         """Call after each change of settings. The answer to the request that made it waits for the follower."""

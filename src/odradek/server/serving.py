@@ -1,8 +1,8 @@
 """What requests need of a broker besides its metadata and its partitions: coordinators, quotas, sessions, handlers, and
 the metrics of all these.
 
-Half of a broker's modules are here. A broker without partitions composes this when its first client comes, and in the
-background once it is ready, so that its start does not wait for it (`Node.serving`).
+Half of a broker's modules are here. A broker without partitions composes this when its first client comes, or in the
+background once it is ready, so that its start does not wait for it (`Node.compose_serving`).
 """
 
 from __future__ import annotations

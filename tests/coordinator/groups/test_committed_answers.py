@@ -146,7 +146,7 @@ CALLS: dict[str, tuple[Callable[[GroupWorld], Awaitable[int]], ErrorCode]] = {
 
 async def begin(world: GroupWorld, call: Awaitable[int]) -> tuple[LaggingLog, asyncio.Future[int]]:
     """The request while an earlier commit is not committed."""
-    (shard,) = world.node.serving.groups.shards()
+    (shard,) = world.node.compose_serving().groups.shards()
     log = LaggingLog(shard)
     first = asyncio.ensure_future(world.commit(7))
     for _ in range(5):

@@ -131,7 +131,9 @@ def test_a_pattern_that_is_none_is_refused(world: ConsumerWorld, pattern: str) -
 def test_new_patterns_wait_for_each_other_and_few_wait(world: ConsumerWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client may bring patterns that take long on each of its connections."""
     monkeypatch.setattr(pattern_matching, "MOST_WAITING_PATTERNS", 3)
-    world.node.dispatcher._services.groups.pattern_matching = PatternMatching(world.simulation.host.workers)
+    world.node.compose_serving().dispatcher._services.groups.pattern_matching = PatternMatching(
+        world.simulation.host.workers
+    )
 
     async def beat(number: int) -> ErrorCode:
         member = {**JOIN, "group_id": f"g{number}", "subscribed_topic_regex": f"t{number}"}
@@ -149,7 +151,7 @@ def test_a_request_whose_pattern_waits_is_answered_when_the_broker_stops(world: 
     """A request without an answer would keep its connection open for as long as a stop waits at most."""
 
     async def scenario() -> ConsumerGroupHeartbeatResponse:
-        groups = world.node.dispatcher._services.groups
+        groups = world.node.compose_serving().dispatcher._services.groups
         is_matching = asyncio.Event()
 
         class HangingWorkers:
@@ -239,7 +241,7 @@ def test_a_group_is_the_same_after_a_restart(world: ConsumerWorld) -> None:
 
 
 def test_what_may_not_be_seen_is_not_shown(world: ConsumerWorld) -> None:
-    services = world.node.dispatcher._services
+    services = world.node.compose_serving().dispatcher._services
     everybody = services.authorizer
     world.run(world.beat(**JOIN))
     services.authorizer = Forbids((ResourceType.TOPIC, TOPIC))

@@ -21,11 +21,11 @@ def world() -> Iterator[GroupWorld]:
 
 
 def forbid(world: GroupWorld, resource_type: ResourceType, name: str) -> None:
-    world.node.dispatcher._services.authorizer = Forbids((resource_type, name))
+    world.node.compose_serving().dispatcher._services.authorizer = Forbids((resource_type, name))
 
 
 def allow(world: GroupWorld) -> None:
-    world.node.dispatcher._services.authorizer = AllowAll()
+    world.node.compose_serving().dispatcher._services.authorizer = AllowAll()
 
 
 async def form_and_commit(world: GroupWorld) -> JoinGroupResponse:
@@ -78,10 +78,10 @@ def test_looking_for_a_forbidden_group_does_not_create_the_internal_topic(versio
         found = world.run(world.find(version))
         error = found.coordinators[0].error_code if version >= 4 else found.error_code
         assert error == ErrorCode.GROUP_AUTHORIZATION_FAILED
-        assert "__consumer_offsets" not in world.node.dispatcher._services.image.topics
+        assert "__consumer_offsets" not in world.node.compose_serving().dispatcher._services.image.topics
         allow(world)
         found = world.run(world.find(version))
         assert (found.coordinators[0].error_code if version >= 4 else found.error_code) == ErrorCode.NONE
-        assert "__consumer_offsets" in world.node.dispatcher._services.image.topics
+        assert "__consumer_offsets" in world.node.compose_serving().dispatcher._services.image.topics
     finally:
         world.close()

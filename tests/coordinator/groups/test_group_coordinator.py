@@ -35,16 +35,16 @@ def test_a_shard_whose_topic_goes_while_it_loads_is_not_begun(
 
     async def scenario() -> None:
         await world.form()
-        (shard,) = world.node.serving.groups.shards()
+        (shard,) = world.node.compose_serving().groups.shards()
         offset = CommittedOffset(1, -1, "", 0)
         shard.write_each([offset_commit_record("g", "t", index, offset) for index in range(3_000)])
         await world.restart()
-        (orphan,) = world.node.serving.groups.shards()
+        (orphan,) = world.node.compose_serving().groups.shards()
         for _ in range(30):
             await asyncio.sleep(0)  # the log is read by then, and its records are being replayed
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=OFFSETS_TOPIC)])
         await world.call(request, DeleteTopicsResponse, 6)
-        assert world.node.serving.groups._runtime._tasks, "the shard is still loading"
+        assert world.node.compose_serving().groups._runtime._tasks, "the shard is still loading"
         await world.sleep(1000)
         assert orphan.state is ShardState.UNLOADED
         assert isinstance(orphan.timers, ShardTimers)
@@ -62,7 +62,7 @@ def test_a_group_that_is_said_to_be_deleted_is_so_after_a_power_loss(world: Grou
         assert response.results[0].error_code == ErrorCode.NONE
 
     world.run(delete())
-    (shard,) = world.node.serving.groups.shards()
+    (shard,) = world.node.compose_serving().groups.shards()
     assert shard.log.high_watermark == shard.log.log_end_offset
     world.lose_power()
     world.run(world.until_loaded())
@@ -71,7 +71,7 @@ def test_a_group_that_is_said_to_be_deleted_is_so_after_a_power_loss(world: Grou
 
 def test_offsets_of_deleted_topics_are_forgotten_in_slices(world: GroupWorld) -> None:
     async def scenario() -> None:
-        (runtime_shard,) = world.node.serving.groups.shards()
+        (runtime_shard,) = world.node.compose_serving().groups.shards()
         shard = runtime_shard.machine
         topic_id, group_count, count = UUID(int=9), 40, OFFSETS_PER_SLICE // 4
         value = offset_commit_record("g", "t", 0, CommittedOffset(1, -1, "", 0, -1, topic_id)).value
@@ -81,7 +81,7 @@ def test_offsets_of_deleted_topics_are_forgotten_in_slices(world: GroupWorld) ->
                 shard.offsets.put(f"group-{group}", ("kept", "gone")[partition == 0], partition, value)
         shard.deleted_topics.append(TopicImage("gone", topic_id, (), False))
         turns = 0
-        forgetting = asyncio.ensure_future(world.node.serving.groups.forget_topics(shard))
+        forgetting = asyncio.ensure_future(world.node.compose_serving().groups.forget_topics(shard))
         while not forgetting.done():
             turns += 1
             await asyncio.sleep(0)
@@ -98,7 +98,7 @@ def test_offsets_of_a_deleted_topic_are_not_those_of_a_new_one_of_its_name(
 
     async def scenario() -> None:
         assert await world.commit(7) is ErrorCode.NONE
-        (runtime_shard,) = world.node.serving.groups.shards()
+        (runtime_shard,) = world.node.compose_serving().groups.shards()
         shard = runtime_shard.machine
         with monkeypatch.context() as patched:
             patched.setattr(shard, "write_each", lambda _: ErrorCode.COORDINATOR_NOT_AVAILABLE)

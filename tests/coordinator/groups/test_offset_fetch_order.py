@@ -51,7 +51,7 @@ def test_of_one_group(world: GroupWorld, version: int) -> None:
 @pytest.mark.parametrize("version", [8, 9, 10])
 def test_of_several_groups(world: GroupWorld, version: int) -> None:
     forbid(world, ResourceType.TOPIC, FORBIDDEN)
-    known = world.node.dispatcher._services.image.topics
+    known = world.node.compose_serving().dispatcher._services.image.topics
     ids = [known[name].topic_id if name in known else UUID(int=7) for name in REQUESTED]
     groups = ["z", GROUP, "a"]
     topics = [

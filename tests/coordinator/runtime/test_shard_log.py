@@ -93,7 +93,7 @@ def test_with_flush_messages_reached_a_record_is_committed_when_it_is_on_the_dis
     world = flushing_world
 
     async def scenario() -> None:
-        (shard,) = world.node.serving.groups.shards()
+        (shard,) = world.node.compose_serving().groups.shards()
         has_moved = asyncio.Event()
         shard.log.unwatch()
         shard.log.watch(lambda _: has_moved.set(), lambda: None)
@@ -109,7 +109,7 @@ def test_a_flush_that_fails_ends_the_leadership(flushing_world: GroupWorld) -> N
     world = flushing_world
 
     async def scenario() -> None:
-        (shard,) = world.node.serving.groups.shards()
+        (shard,) = world.node.compose_serving().groups.shards()
         world.simulation.disk.sync_error = OSError("broken")
         commit = asyncio.ensure_future(world.commit(7))
         assert await commit is ErrorCode.NOT_COORDINATOR

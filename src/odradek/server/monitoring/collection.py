@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 class MetricsCollection:
     def __init__(self, registry: MetricsRegistry) -> None:
         self._registry = registry
+        self.prepare: Callable[[], None] | None = None
+        """Called first: may add sources, and what must be awaited before."""
         self._refreshes: list[Callable[[], Awaitable[None]]] = []
 
     def before(self, refresh: Callable[[], Awaitable[None]]) -> None:
@@ -21,6 +23,8 @@ class MetricsCollection:
         self._refreshes.append(refresh)
 
     async def collect(self, prefixes: Sequence[str] = ()) -> list[Family]:
+        if self.prepare is not None:
+            self.prepare()
         for refresh in self._refreshes:
             await refresh()
         return self._registry.collect(prefixes)
