@@ -69,9 +69,8 @@ def test_a_topic_is_asked(bootstrap_server: str, topic: str) -> None:
     assert "WARN" not in done.stderr
 
 
-@pytest.mark.spark
 @pytest.mark.soak
-def test_what_spark_refuses_is_reported_in_a_line(tmp_path: Path) -> None:
+def test_what_a_database_refuses_is_reported_in_a_line(tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / "w.db")) as connection:
         connection.execute("create table pumps (id integer, name text)")
     done = subprocess.run(
@@ -79,12 +78,9 @@ def test_what_spark_refuses_is_reported_in_a_line(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=LIMIT_S, check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    reason, started, reported = done.stderr.splitlines()
-    assert "Spark runs this query: 'nam' is not a column of the table" in reason
-    assert "starting Spark" in started
-    assert reported.startswith(
-        "odradek: error: A column, variable, or function parameter with name `nam` cannot be resolved"
-    )
+    (reported,) = done.stderr.splitlines()
+    assert reported.startswith("odradek: error: ")
+    assert reported.endswith("no such column: nam")
 
 
 @pytest.mark.parametrize(
