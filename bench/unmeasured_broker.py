@@ -17,7 +17,7 @@ RECORDERS: tuple[tuple[Any, str], ...] = (
     (ApiMetrics, "answered_later"),
     (ApiMetrics, "throttled"),
     (ApiMetrics, "failed"),
-    (MeasuredApi, "count_delayed"),
+    (MeasuredApi, "count_throttle_and_slowness"),
     (TopicTraffic, "produced"),
     (TopicTraffic, "fetched"),
     (Histogram, "observe"),

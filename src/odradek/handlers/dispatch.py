@@ -159,7 +159,7 @@ class Dispatcher:
                 handler_ms = ended_ms - started_ms
                 measured.metrics.answered(queue_ms, handler_ms)
                 if connection.throttle_ms or queue_ms + handler_ms >= self.slow_requests.threshold_ms:
-                    measured.count_delayed(header, connection, queue_ms, handler_ms, ended_ms)
+                    measured.count_throttle_and_slowness(header, connection, queue_ms, handler_ms, ended_ms)
                 return answer
         except CloseConnection:
             context.abandon()

@@ -83,7 +83,7 @@ class MeasuredApi:
         self.metrics.failed(CONNECTION_CLOSED)
         self.metrics.answered(queue_ms, handler_ms)
 
-    def count_delayed(
+    def count_throttle_and_slowness(
         self,
         header: RequestHeader,
         connection: ClientConnection,
@@ -92,7 +92,7 @@ class MeasuredApi:
         now_ms: float,
         waits: Mapping[str, float] = NO_WAITS,
     ) -> None:
-        """A request that is throttled, or has taken long; `waits` are the times of one that waited, by stage."""
+        """Counts the throttling of a request, and reports it if it has taken long; `waits` are its waits by stage."""
         metrics = self.metrics
         if connection.throttle_ms:
             metrics.throttled(connection.throttle_ms)
@@ -156,4 +156,4 @@ class RequestRecord:
             waits[measured.stage] = waits.get(measured.stage, 0.0) + rest_ms
         queue_ms, handler_ms = self._queue_ms, self._handler_ms
         measured.metrics.answered_later(queue_ms, handler_ms, waits)
-        measured.count_delayed(self.header, context.connection, queue_ms, handler_ms, now_ms, waits)
+        measured.count_throttle_and_slowness(self.header, context.connection, queue_ms, handler_ms, now_ms, waits)
