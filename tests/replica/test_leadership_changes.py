@@ -40,7 +40,6 @@ class TruncatedPartition:
     """As much of a partition as changes of leadership use; `become_leader` asserts what that of a partition does."""
 
     topic, index, directory = "topic", 0, SimpleNamespace(path="/d")
-    epochs = SimpleNamespace(leader_epoch_at_start=-1)
     log_state = LogState.ONLINE
     followers = None
 
@@ -89,7 +88,7 @@ def test_a_late_election_waits_for_a_second_truncation(
             async with table:
                 await job()
 
-        elected = LeadershipChanges(OWN, run_in_order, lambda: after_late.append(True))
+        elected = LeadershipChanges(OWN, run_in_order, lambda: after_late.append(True), may_lead=True)
         standin = TruncatedPartition()
         partition = cast("Partition", standin)
         standin.follower_log.begin()

@@ -155,6 +155,7 @@ class Machine(SimulatedProcess):
         await self._controller_reached()
         self.broker_epoch = controller.register(self.node_id, has_lost_records=self.has_lost_records)
         self.has_lost_records = False
+        await table.lead_from(self.broker_epoch)
         self.replication.start(table, image, self.broker_epoch)
         self.dispatcher = self._dispatcher(host, metadata)
         self._network.listen(self.name, PORT, lambda: ServerConnection(self.dispatcher))

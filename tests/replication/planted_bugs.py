@@ -48,9 +48,8 @@ def _join_at_once(
     return _may_join(self, replica, -1, -1, current)
 
 
-def _lead_again(partition: Partition, image: PartitionImage, node_id: int) -> bool:
-    partition.epochs.leader_epoch_at_start = NO_EPOCH
-    return apply_leadership(partition, image, node_id)
+def _lead_unregistered(partition: Partition, image: PartitionImage, node_id: int, *, may_lead: bool) -> bool:
+    return apply_leadership(partition, image, node_id, may_lead=True)
 
 
 def _wait_for_nobody_below_the_minimum(self: Followers) -> bool:
@@ -66,7 +65,9 @@ BUGS: dict[str, list[tuple[Any, str, Any]]] = {
     ],
     "a leader forgets to compare leader epochs": [(partition_fetch, "find_divergence", _divergence_by_offset_only)],
     "a replica joins before it has what is committed": [(InSyncReplicas, "may_join", _join_at_once)],
-    "a restarted broker leads in its old leader epoch": [(leadership_changes, "apply_leadership", _lead_again)],
+    "a restarted broker leads before its registration is committed": [
+        (leadership_changes, "apply_leadership", _lead_unregistered)
+    ],
     "records are committed below min.insync.replicas": [
         (Followers, "has_too_few", property(_wait_for_nobody_below_the_minimum))
     ],

@@ -93,6 +93,7 @@ class RealBroker:
 
     async def start(self, image: MetadataImage) -> None:
         await self.table.load(self.image)
+        await self.table.lead_from(self.node_id + 1)
         self.replication.start(self.table, self.image, self.node_id + 1)
         await self.apply(image)
 

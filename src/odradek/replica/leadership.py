@@ -33,12 +33,9 @@ class LeadershipEpochs:
     Invariants: neither epoch ever decreases, and one leader epoch has one leader. `refusal` is the one place that
     decides whether metadata is too old to be applied."""
 
-    __slots__ = ("leader", "leader_epoch", "leader_epoch_at_start", "partition_epoch")
+    __slots__ = ("leader", "leader_epoch", "partition_epoch")
 
     def __init__(self) -> None:
-        self.leader_epoch_at_start = NO_EPOCH
-        """The leader epoch that a start of this broker in a cluster has found. The broker may have led in it before it
-        stopped, and have lost records since: it leads in later epochs only."""
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH

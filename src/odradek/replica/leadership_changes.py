@@ -30,9 +30,12 @@ class LeadershipChanges:
         node_id: int,
         run_in_order: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]],
         after_late_election: Callable[[], None],
+        *,
+        may_lead: bool,
     ) -> None:
         """`run_in_order` as of the partition table. `after_late_election` is called after a change of leadership that
         the metadata did not wait for."""
+        self.may_lead = may_lead
         self._node_id = node_id
         self._run_in_order = run_in_order
         self._after_late_election = after_late_election
@@ -49,7 +52,7 @@ class LeadershipChanges:
         return bool(self._late)
 
     def apply(self, partition: Partition, image: PartitionImage) -> None:
-        self.count += apply_leadership(partition, image, self._node_id)
+        self.count += apply_leadership(partition, image, self._node_id, may_lead=self.may_lead)
 
     async def apply_all(self, changed: Iterable[tuple[Partition, PartitionImage]]) -> None:
         truncating: list[tuple[Partition, PartitionImage]] = []

@@ -22,14 +22,13 @@ log = get_logger(__name__)
 LEADERSHIP_NOT_APPLIED = "leadership of a partition could not be applied"
 
 
-def apply_leadership(partition: Partition, image: PartitionImage, node_id: int) -> bool:
-    """Lead, follow or resign, as the image says for the broker with this id. It does not lead in a leader
-    epoch that began before its start: the controller elects in a later one when the broker has registered. Returns
-    whether the broker began to lead in a new epoch."""
+def apply_leadership(partition: Partition, image: PartitionImage, node_id: int, *, may_lead: bool) -> bool:
+    """Lead, follow or resign, as the image says for the broker with this id. Returns whether the broker began to lead
+    in a new epoch."""
     led_epoch = partition.leader_epoch if partition.is_leader else None
     refusal: ErrorCode | None = None
     with _failures_logged(partition, LEADERSHIP_NOT_APPLIED):
-        if image.leader == node_id and image.leader_epoch > partition.epochs.leader_epoch_at_start:
+        if image.leader == node_id and may_lead:
             refusal = partition.become_leader(image)
         elif image.leader in (NO_LEADER, node_id):
             refusal = partition.resign(image)

@@ -95,7 +95,10 @@ class PartitionTable(HostedPartitions):
         self._checkpoints = OffsetCheckpoints(host.workers, self._checkpoint_failed, self.moves.rows)
         self._names = NameReleases(self.removals, self._checkpoints, self.checkpoint)
         self._openings = LogOpeningJobs(host, self._adopt_in_order)
-        self.leadership_changes = LeadershipChanges(node_id, run_in_order, self._report_late_change)
+        self._first_broker_epoch: int | None = None
+        self.leadership_changes = LeadershipChanges(
+            node_id, run_in_order, self._report_late_change, may_lead=replication is None
+        )
         self.is_ending = False
 
     def absence(self, topic: str | UUID, index: int) -> ErrorCode:
@@ -142,6 +145,7 @@ class PartitionTable(HostedPartitions):
     async def follow(self, before: MetadataImage, after: MetadataImage) -> None:
         """Make the table agree with the new image."""
         self._image = after
+        self._follow_registration(after)
         if before.topics is not after.topics:
             changed = [topic for name, topic in after.topics.items() if before.topics.get(name) is not topic]
             self._remove_absent(before, after, changed)
@@ -152,6 +156,22 @@ class PartitionTable(HostedPartitions):
                 await self._create(missing)
         if before.configs is not after.configs:
             self._reconfigure(before, after)
+
+    async def lead_from(self, broker_epoch: int) -> None:
+        """Call between two commits when this process has registered for the first time. Until the metadata has that
+        registration, the broker leads nothing: the controller elects it as the process that it was before, which may
+        have had records that this one has lost. The commit that has it takes from the broker what it led, and elects
+        it again."""
+        assert self._image is not None
+        self._first_broker_epoch = broker_epoch
+        self._follow_registration(self._image)
+        if self.leadership_changes.may_lead:
+            await self.leadership_changes.apply_all(self._present(self._image.topics.values()))
+
+    def _follow_registration(self, image: MetadataImage) -> None:
+        broker = image.brokers.get(self._node_id)
+        if broker is not None and self._first_broker_epoch is not None:
+            self.leadership_changes.may_lead |= broker.broker_epoch >= self._first_broker_epoch
 
     def _present(self, changed: Iterable[TopicImage]) -> Iterator[tuple[Partition, PartitionImage]]:
         """The topics' partitions in the table, with their metadata."""
@@ -190,7 +210,7 @@ class PartitionTable(HostedPartitions):
 
     def _take(self, openings: Openings, delayed: Iterable[PendingLog] = ()) -> None:
         for each, partition_log in openings.opened:
-            self._add(each, partition_log, LogState.ONLINE, is_new=True)
+            self._add(each, partition_log, LogState.ONLINE)
         for each in (*openings.unopened, *openings.late, *delayed):
             if each.key not in self._unopened:
                 self._add_failed(each)
@@ -242,9 +262,7 @@ class PartitionTable(HostedPartitions):
         path = pending.directory.partition_directory(*pending.key)
         self._add(pending, partition_logs.PartitionLog.unreachable(path, pending.config, self._host), LogState.FAILED)
 
-    def _add(
-        self, pending: PendingLog, partition_log: PartitionLog, log_state: LogState, *, is_new: bool = False
-    ) -> None:
+    def _add(self, pending: PendingLog, partition_log: PartitionLog, log_state: LogState) -> None:
         topic, directory = pending.topic, pending.directory
         if pending.key in self._unopened:
             self._discard(self._by_name[topic.name][pending.partition.index])
@@ -261,8 +279,6 @@ class PartitionTable(HostedPartitions):
             high_watermark=pending.high_watermark,
             replication=self._replication,
         )
-        if self._replication is not None and not is_new:
-            partition.epochs.leader_epoch_at_start = pending.partition.leader_epoch
         self.leadership_changes.apply(partition, pending.partition)
         self._insert(partition)
 

@@ -217,6 +217,7 @@ class ClusterMember:
 
     async def _start_replication(self, table: PartitionTable) -> None:
         """Runs between two commits, so that replication misses none."""
+        await table.lead_from(self.membership.broker_epoch)
         self.replication.start(table, self.metadata.image, self.membership.broker_epoch)
         self.metadata.subscribe(self.replication.follow)
         self._failed_replicas.start(table)
