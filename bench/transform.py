@@ -119,7 +119,7 @@ class Transform:
 
 
 def declared(session: "SparkSession", address: str, topics: Topics, folder: Path) -> None:
-    from odradek.pipelines.definition.loading import load_yaml  # noqa: PLC0415
+    from odradek.pipelines.planning.loading import load_yaml  # noqa: PLC0415
     from odradek.pipelines.planning.rules import plan_again  # noqa: PLC0415
     from odradek.pipelines.spark.engines.standard import StandardEngine  # noqa: PLC0415
     from odradek.pipelines.spark.writing.topics import prepare_topics  # noqa: PLC0415

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from odradek.cli.main import root
-from odradek.pipelines.definition.loading import PROFILE_VARIABLE
+from odradek.pipelines.planning.loading import PROFILE_VARIABLE
 from odradek.server.main import OTHER_VARIABLES
 
 if TYPE_CHECKING:

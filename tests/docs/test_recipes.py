@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.definition.loading import Choices, load_file
+from odradek.pipelines.planning.loading import Choices, load_file
 from tests.docs.document import DOCS, Writing, actions
 
 if TYPE_CHECKING:

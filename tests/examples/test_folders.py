@@ -16,8 +16,8 @@ from odradek.examples.folders import (
 from odradek.examples.live_view.definition import Rows
 from odradek.examples.live_view.loading import load_view
 from odradek.examples.simulator.loading import load_simulation
-from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
+from odradek.pipelines.planning.loading import load_yaml
 from odradek.pipelines.trial.parsing import read_case_file
 
 if TYPE_CHECKING:

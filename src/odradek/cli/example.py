@@ -158,7 +158,7 @@ def replaced(value: _Dataclass, **changes: Any) -> _Dataclass:
 
 def warehouse_of(example: Example) -> str | None:
     """The URL of the definition, with the path of a SQLite file resolved from its folder; None without one."""
-    from odradek.pipelines.definition.loading import load_file
+    from odradek.pipelines.planning.loading import load_file
 
     pipeline = load_file(example.definition, os.environ)[0].pipeline
     url = None if pipeline is None else pipeline.warehouse or f"{SQLITE}{pipeline.name}.db"

@@ -179,8 +179,8 @@ class Starting:
 
 def pipeline_picture(file: str, environment: Mapping[str, str]) -> list[str]:
     """The lineage of the pipeline as lines; nothing if the definition has errors, which the pipeline reports."""
-    from odradek.pipelines.definition.loading import load_file
     from odradek.pipelines.planning.lineage import draw_text, lineage_of
+    from odradek.pipelines.planning.loading import load_file
 
     plans = [each.plan for each in load_file(file, environment) if each.plan is not None and each.is_sound]
     return draw_text(plans[0].pipeline, lineage_of(plans[0])).splitlines() if plans else []

@@ -20,7 +20,7 @@ from odradek.cli.pipeline.options import (
 )
 from odradek.cli.pipeline.sql import sql
 from odradek.conventions.failures import Failure
-from odradek.pipelines.definition.loading import Choices
+from odradek.pipelines.planning.loading import Choices
 
 if TYPE_CHECKING:
     from pathlib import Path

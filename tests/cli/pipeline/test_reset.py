@@ -10,10 +10,10 @@ import pytest
 
 from odradek.cli.pipeline.reset import parse_position, parse_range, position_text
 from odradek.conventions.failures import Failure
-from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.locks import held
+from odradek.pipelines.planning.loading import load_yaml
 from odradek.pipelines.spark.reading.sources import Range
 
 if TYPE_CHECKING:

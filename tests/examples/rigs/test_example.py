@@ -12,10 +12,10 @@ from odradek.examples.folders import find_example
 from odradek.examples.live_view.loading import load_view
 from odradek.examples.simulator.loading import load_simulation
 from odradek.examples.simulator.population import Population
-from odradek.pipelines.definition.loading import Choices, load_yaml
 from odradek.pipelines.definition.model import Pipeline, TopicTarget
 from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.planning.loading import Choices, load_yaml
 from tests.examples.rigs.stand_in import LIMITS
 
 EXAMPLE = find_example("rigs")

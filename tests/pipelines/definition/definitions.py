@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from odradek.pipelines.definition.loading import Choices, assembled
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.yaml_nodes import read_raw_yaml
+from odradek.pipelines.planning.loading import Choices, assembled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.pipelines.definition.loading import Definition
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.vocabulary import Engine
+    from odradek.pipelines.planning.loading import Definition
 
 SOURCE = """
 pipeline: p

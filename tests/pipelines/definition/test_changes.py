@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from odradek.pipelines.definition.decorators import Pipeline
-from odradek.pipelines.definition.loading import define_python
 from odradek.pipelines.definition.model import Changes, LakehouseTarget, TableTarget
 from odradek.pipelines.definition.vocabulary import Duration, LakehouseFormat, SinkMode
 from odradek.pipelines.planning.lineage import lineage_of
+from odradek.pipelines.planning.loading import define_python
 from tests.pipelines.definition.definitions import SOURCE, define, reported_for
 
 DELTA = "lakehouse: {format: delta, path: lake/t"

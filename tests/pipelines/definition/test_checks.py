@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines.definition import spark_version
-from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.places import ProblemList
 from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.planning.loading import load_yaml
 from tests.pipelines.definition.definitions import define
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines import Pipeline
-from odradek.pipelines.definition.loading import Choices, define_python, load_file, load_python, load_yaml
 from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.planning.loading import Choices, define_python, load_file, load_python, load_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from odradek.pipelines.definition.loading import Definition
+    from odradek.pipelines.planning.loading import Definition
 
 PYTHON = '''
 import datetime

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.pipelines.definition.loading import NO_CHOICES, Choices, load_file, load_yaml
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.secrets import hidden
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.operating.fingerprints import fingerprints
 from odradek.pipelines.planning.lineage import draw_text, lineage_of
+from odradek.pipelines.planning.loading import NO_CHOICES, Choices, load_file, load_yaml
 from odradek.pipelines.planning.rules import plan_again
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from odradek.pipelines.definition.loading import Definition
     from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.planning.loading import Definition
 
 HEAD = """
 pipeline: p

@@ -351,7 +351,7 @@ TREES = (
 
 @given(TREES)
 def test_no_tree_crashes_the_parser_or_the_checks(tree: Any) -> None:
-    from odradek.pipelines.definition.loading import finished
+    from odradek.pipelines.planning.loading import finished
 
     problems = Problems()
     definition = finished(parse_pipeline(as_node(tree), problems), problems)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.pipelines.definition.loading import load_file
+from odradek.pipelines.planning.loading import load_file
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "pipelines.md").read_text(encoding="utf-8")
 

@@ -22,7 +22,7 @@ from odradek.pipelines.definition.column_types import (
     columns_ddl,
 )
 from odradek.pipelines.definition.ddl import PRIMITIVES, DdlError, parse_ddl
-from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.planning.loading import load_yaml
 from tests.pipelines.definition.definitions import mappings
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from odradek.pipelines.spark.computing import (
     stream_joins,
 )
 from odradek.pipelines.spark.computing import tables as computed_tables
-from odradek.pipelines.spark.computing.frames import column, without_internal
+from odradek.pipelines.spark.frames import column, without_internal
 from odradek.pipelines.spark.writing import batches, change_data, group_changes, stored_values
 from odradek.pipelines.sql import splicing
 from odradek.pipelines.sql.joins import Bound

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.planning.loading import load_yaml
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines.running import LATE_WORKER
 from odradek.pipelines.spark.reading.record_files import written_records

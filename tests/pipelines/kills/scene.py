@@ -15,10 +15,10 @@ import sqlalchemy as sa
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
-from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.planning.loading import load_yaml
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.continuing import continuing
 from odradek.pipelines.spark.launching import Run, RunCallbacks
+from odradek.pipelines.spark.resuming import resuming
 from odradek.pipelines.spark.writing.databases import reading
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.leashed import Leashed
@@ -123,7 +123,7 @@ class Scene:
         pipeline = self._pipeline()
         cluster = prepare_topics(pipeline)
         run = Run(pipeline, cluster, plan_again(pipeline))
-        with continuing(run.plan, cluster, lambda _text: None) as starts:
+        with resuming(run.plan, cluster, lambda _text: None) as starts:
             callbacks = RunCallbacks(lambda _text: None, lambda _report: None)
             caught_up(run.start(spark, starts, callbacks, until_caught_up=True))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.planning.loading import load_yaml
 from odradek.pipelines.spark.sessions.jars import lakehouse_settings
 from odradek.pipelines.spark.sessions.session import start_session
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.pipelines.operating.backoff import Backoff, Healing
+from odradek.pipelines.operating.backoff import Backoff, Retry
 
 BACKOFF = Backoff()
 
@@ -36,14 +36,14 @@ def test_a_batch_that_takes_long_to_fail_makes_up_for_nothing() -> None:
 
 
 def test_what_never_heals_is_not_tried_again() -> None:
-    assert BACKOFF.gives_up(Healing.NEVER, 1, has_run=True)
+    assert BACKOFF.gives_up(Retry.NEVER, 1, has_run=True)
 
 
 def test_what_heals_perhaps_is_tried_so_many_times() -> None:
     for has_run, most in ((True, BACKOFF.most_failures), (False, BACKOFF.most_failed_starts)):
-        assert not BACKOFF.gives_up(Healing.PERHAPS, most - 1, has_run=has_run)
-        assert BACKOFF.gives_up(Healing.PERHAPS, most, has_run=has_run)
+        assert not BACKOFF.gives_up(Retry.PERHAPS, most - 1, has_run=has_run)
+        assert BACKOFF.gives_up(Retry.PERHAPS, most, has_run=has_run)
 
 
 def test_what_is_away_is_waited_for() -> None:
-    assert not BACKOFF.gives_up(Healing.LIKELY, 10**6, has_run=False)
+    assert not BACKOFF.gives_up(Retry.LIKELY, 10**6, has_run=False)

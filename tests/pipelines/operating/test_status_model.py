@@ -91,7 +91,7 @@ def test_lag_is_what_the_topics_hold_beyond_the_last_batch() -> None:
 def test_counts_live_through_a_restart_and_the_pause_is_no_rate() -> None:
     found = model()
     found.take(progress_event("readings", FIRST), BEGAN_S + 2)
-    found.take({"kind": "failed", "error": "broken", "healing": "likely"}, BEGAN_S + 3)
+    found.take({"kind": "failed", "error": "broken", "retry": "likely"}, BEGAN_S + 3)
     found.take(runs(["readings"]), BEGAN_S + 7)
     found.take(progress_event("readings", SECOND), BEGAN_S + 10)
     found.take({"kind": "batch", "flow": "readings", "rejected": 3, "violations": [violation(2)]}, BEGAN_S + 10)

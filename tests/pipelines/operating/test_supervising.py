@@ -31,8 +31,8 @@ import json, os, signal, sys, time
 events = int(sys.argv[-2].partition("=")[2])
 leash = int(sys.argv[-1].partition("=")[2])
 def tell(**event): os.write(events, json.dumps(event).encode() + b"\\n")
-def fail(healing):
-    tell(kind="failed", error="it broke", healing=healing)
+def fail(retry):
+    tell(kind="failed", error="it broke", retry=retry)
     sys.exit(1)
 """
 

@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.continuing import CheckpointRefused, continuing
 from odradek.pipelines.spark.rebuilding import Rebuilding
+from odradek.pipelines.spark.resuming import CheckpointRefused, resuming
 from odradek.pipelines.spark.writing.table_swaps import changing
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
@@ -63,7 +63,7 @@ def envelope(change: tuple[str, int, str | None, int]) -> dict[str, Any]:
 
 
 def run(stage: Stage, pipeline: Pipeline) -> None:
-    with continuing(plan_again(pipeline), prepare_topics(pipeline), lambda _text: None) as starts:
+    with resuming(plan_again(pipeline), prepare_topics(pipeline), lambda _text: None) as starts:
         stage.run(pipeline, starts=starts)
 
 
@@ -106,12 +106,12 @@ def test_changes_of_debezium_are_a_table_and_its_history(stage: Stage) -> None:
     )
     with (
         pytest.raises(CheckpointRefused, match="changes of sink customers: current rows by id"),
-        continuing(plan_again(other), cluster, lambda _text: None),
+        resuming(plan_again(other), cluster, lambda _text: None),
     ):
         pass
     changed = plan_again(other)
     Rebuilding(stage.spark, changed, cluster, lambda _text: None).rebuild(changed.ends[0])
-    with continuing(plan_again(other), cluster, lambda _text: None):
+    with resuming(plan_again(other), cluster, lambda _text: None):
         assert query(stage, "select count(*) from customers where is_current") == [(3,)]
 
 

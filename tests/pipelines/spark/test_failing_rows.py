@@ -7,12 +7,12 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines.running import FlowStopped, PipelineFailed, Running
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.sessions.failures import PipelineError, healing_of
+from odradek.pipelines.spark.sessions.failures import PipelineError, retry_of
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import caught_up
 
@@ -78,7 +78,7 @@ def test_a_flow_that_reads_the_step_does_not_pass_the_row(stage: Stage, readers:
     for flow in before:  # one at a time, so that none is stopped by the failure of another
         with pytest.raises(PipelineFailed, match=r"positive', which stops the pipeline") as failed:
             caught_up(engine.start(until_caught_up=True, only=[flow]))
-        assert healing_of(failed.value) is Healing.NEVER
+        assert retry_of(failed.value) is Retry.NEVER
     assert {each.flow: each.finished for each in Checkpoints(pipeline).flows()} == before
 
 

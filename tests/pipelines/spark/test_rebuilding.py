@@ -16,7 +16,6 @@ from odradek.pipelines.definition.model import Start, TableTarget, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken, continuing, exclusive_access
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.rebuilding import (
     Rebuilding,
@@ -26,6 +25,7 @@ from odradek.pipelines.spark.rebuilding import (
     rebuild_views,
     refuse_lossy,
 )
+from odradek.pipelines.spark.resuming import CheckpointRefused, CheckpointTaken, exclusive_access, resuming
 from odradek.pipelines.spark.writing.table_swaps import changing
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.definition.definitions import sound
@@ -54,7 +54,7 @@ def quiet(_text: str) -> None:
 
 def run(stage: Stage, pipeline: Pipeline) -> list[BatchReport]:
     """Runs like `odradek pipeline run`, in the existing session."""
-    with continuing(plan_again(pipeline), prepare_topics(pipeline), quiet) as starts:
+    with resuming(plan_again(pipeline), prepare_topics(pipeline), quiet) as starts:
         return stage.run(pipeline, starts=starts)
 
 

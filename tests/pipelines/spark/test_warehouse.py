@@ -14,9 +14,9 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Pipeline, Sink, TableTarget
 from odradek.pipelines.definition.places import Place
-from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.spark.query_tables import table_names
-from odradek.pipelines.spark.sessions.failures import healing_of
+from odradek.pipelines.spark.sessions.failures import retry_of
 from odradek.pipelines.spark.writing import databases
 from odradek.pipelines.spark.writing.databases import (
     WarehouseRefused,
@@ -117,7 +117,7 @@ def test_a_full_disk_may_have_room_later(url: str) -> None:
     warehouse.engine.dispose()
     with pytest.raises(WarehouseUnavailable, match="database or disk is full") as away:
         warehouse.write(BatchNumber("q", 1), [change(*((each, T1, 1.0, ["x" * 100]) for each in range(2000)))])
-    assert healing_of(away.value) is Healing.LIKELY
+    assert retry_of(away.value) is Retry.LIKELY
     sa.event.remove(warehouse.engine, "connect", fill)
     warehouse.engine.dispose()
     assert warehouse.write(BatchNumber("q", 1), [change((2, T1, 1.0, None))])
@@ -137,7 +137,7 @@ def test_who_holds_a_lock_lets_go_of_it_later(url: str, monkeypatch: pytest.Monk
 def test_a_table_that_was_dropped_does_not_come_back_by_itself(url: str) -> None:
     with pytest.raises(WarehouseRefused, match="no such table") as refused, reading(url) as reader:
         reader.execute(sa.text("select * from nowhere"))
-    assert healing_of(refused.value) is Healing.NEVER
+    assert retry_of(refused.value) is Retry.NEVER
 
 
 def test_what_is_committed_is_on_the_disk(url: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.definition.loading import Definition
+from odradek.pipelines.planning.loading import Definition
 from odradek.pipelines.trial.developing import Workbench, await_change, state_of_files
 from tests.pipelines.planning.plans import planned
 

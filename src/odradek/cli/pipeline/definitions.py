@@ -26,10 +26,10 @@ from odradek.pipelines.definition.vocabulary import PIPELINE_NAME, TOPIC_NAME
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from odradek.pipelines.definition.loading import Definition
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Problem
     from odradek.pipelines.planning.lineage import LineageNode
+    from odradek.pipelines.planning.loading import Definition
 
 STARTER = "starter"  # the example that is copied, and the word in its files that becomes the name of the project
 LONGEST_NAME = 100

@@ -24,7 +24,7 @@ from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.loading import Definition
+    from odradek.pipelines.planning.loading import Definition
     from odradek.pipelines.trial.developing import Round
     from odradek.pipelines.trial.model import CaseFile
 

@@ -24,8 +24,8 @@ from odradek.cli.framework.parameter_types import PAIR, TEXT
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.loading import Choices, Definition
     from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.planning.loading import Choices, Definition
 
 F = TypeVar("F", bound=Callable[..., Any])
 NEEDED_PACKAGES = {"yaml": "PyYAML", "sqlglot": "sqlglot", "fastavro": "fastavro"}
@@ -160,7 +160,7 @@ def chosen_metrics() -> Metrics:
 
 def chosen() -> Choices:
     """The profile and the parameters of the command line."""
-    from odradek.pipelines.definition.loading import Choices
+    from odradek.pipelines.planning.loading import Choices
 
     return Choices(kept().get("profile"), dict(kept().get("parameters") or ()))
 
@@ -228,8 +228,8 @@ def pipeline_errors() -> Iterator[None]:
 def load(file: str, engine: str | None) -> list[Definition]:
     """The definitions of a file; Failure if the packages for reading them are not installed."""
     require_packages()
-    from odradek.pipelines.definition.loading import load_file
     from odradek.pipelines.definition.vocabulary import Engine
+    from odradek.pipelines.planning.loading import load_file
 
     choices = dataclasses.replace(chosen(), engine=None if engine is None else Engine(engine))
     found = load_file(file, os.environ, choices)

@@ -142,7 +142,7 @@ def batch_event(report: BatchReport) -> Event:
 def run_for_owner(found: Pipeline, wanted: RunOptions, is_stopped: threading.Event, pipe: EventPipe) -> None:
     """Run as the child of a supervisor, which gets all events, failures included."""
     from odradek.pipelines.spark.launching import RunCallbacks
-    from odradek.pipelines.spark.sessions.failures import healing_of
+    from odradek.pipelines.spark.sessions.failures import retry_of
     from odradek.pipelines.spark.writing.topics import BrokersUnavailable
 
     callbacks = RunCallbacks(
@@ -156,7 +156,7 @@ def run_for_owner(found: Pipeline, wanted: RunOptions, is_stopped: threading.Eve
         launch(found, wanted, is_stopped, callbacks)
     except Exception as error:
         text = str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
-        pipe.send(failed(found.without_secrets(text), str(healing_of(error))))
+        pipe.send(failed(found.without_secrets(text), str(retry_of(error))))
         sys.exit(1)
 
 

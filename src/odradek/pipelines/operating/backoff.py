@@ -6,8 +6,10 @@ from enum import StrEnum
 
 from odradek.conventions.dataclass import dataclass
 
+TAKEN_OVER = "another run of this pipeline took over"  # said by the error of a run that must not start again
 
-class Healing(StrEnum):
+
+class Retry(StrEnum):
     """Whether a retry after a failure may succeed."""
 
     LIKELY = "likely"  # an external system is unavailable: brokers, the database, Spark's process
@@ -23,7 +25,7 @@ class Backoff:
     most_s: float = 300.0
     spread: float = 0.25
     well_s: float = 60.0  # a run of this length that finished batches resets the failure count
-    most_failures: int = 10  # limit for consecutive failures with Healing.PERHAPS
+    most_failures: int = 10  # limit for consecutive failures with Retry.PERHAPS
     most_failed_starts: int = 3  # the same limit for a pipeline that has never run
 
     def failures_after(self, failures: int, ran_s: float, *, has_progressed: bool) -> int:
@@ -35,6 +37,6 @@ class Backoff:
         doubled = self.first_s * 2.0 ** min(failures - 1, 62)
         return min(self.most_s, doubled) * (1 - self.spread + 2 * self.spread * chance)
 
-    def gives_up(self, healing: Healing, failures: int, *, has_run: bool) -> bool:
+    def gives_up(self, retry: Retry, failures: int, *, has_run: bool) -> bool:
         most = self.most_failures if has_run else self.most_failed_starts
-        return healing is Healing.NEVER or (healing is Healing.PERHAPS and failures >= most)
+        return retry is Retry.NEVER or (retry is Retry.PERHAPS and failures >= most)

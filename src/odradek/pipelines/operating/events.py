@@ -23,8 +23,8 @@ def runs(flows: list[str], uncounted: Collection[str] = ()) -> Event:
     return {"kind": "running", "flows": flows, "uncounted": sorted(uncounted)}
 
 
-def failed(error: str, healing: str) -> Event:
-    return {"kind": "failed", "error": error, "healing": healing}
+def failed(error: str, retry: str) -> Event:
+    return {"kind": "failed", "error": error, "retry": retry}
 
 
 class EventPipe:

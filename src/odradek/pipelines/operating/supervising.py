@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.operating.attempts import STOP_TIMEOUT_S, Attempt
-from odradek.pipelines.operating.backoff import Backoff, Healing
+from odradek.pipelines.operating.backoff import Backoff, Retry
 from odradek.pipelines.operating.figures import duration_text
 from odradek.pipelines.operating.status import State
 
@@ -27,7 +27,7 @@ class Outcome:
     """The result of an attempt."""
 
     error: str | None = None
-    healing: Healing = Healing.PERHAPS
+    retry: Retry = Retry.PERHAPS
     ran_s: float | None = None  # since its queries started; None: they did not start
     has_progressed: bool = False  # whether a batch was finished
 
@@ -56,7 +56,7 @@ class Supervisor:
                 failures, outcome.ran_s or 0.0, has_progressed=outcome.has_progressed
             )
             is_hopeless = self._must_run_at_once and not has_run
-            if is_hopeless or self._backoff.gives_up(outcome.healing, failures, has_run=has_run):
+            if is_hopeless or self._backoff.gives_up(outcome.retry, failures, has_run=has_run):
                 self._publisher.change(state=State.FAILED, note="", next_try_s=None)
                 return final_message(outcome, failures, is_hopeless=is_hopeless)
             self._pause(outcome.error, self._backoff.delay_s(failures, random.random()))
@@ -80,7 +80,7 @@ class Supervisor:
                     if event["kind"] == "running":
                         running_since_s = time.monotonic()
                     elif event["kind"] == "failed":
-                        outcome.error, outcome.healing = event["error"], Healing(event["healing"])
+                        outcome.error, outcome.retry = event["error"], Retry(event["retry"])
                 self._turn()
                 if self._is_stopped.is_set() and stops_at_s is None:
                     self._publisher.change(state=State.STOPPING)
@@ -96,8 +96,8 @@ class Supervisor:
             outcome.ran_s = time.monotonic() - running_since_s
         if code and outcome.error is None and not self._is_stopped.is_set():
             outcome.error = f"process {ending(code)}, no error output"
-            outcome.healing = Healing.LIKELY if code < 0 else Healing.PERHAPS
-            self._publisher.take({"kind": "failed", "error": outcome.error, "healing": str(outcome.healing)})
+            outcome.retry = Retry.LIKELY if code < 0 else Retry.PERHAPS
+            self._publisher.take({"kind": "failed", "error": outcome.error, "retry": str(outcome.retry)})
         return outcome
 
     def _pause(self, error: str, delay_s: float) -> None:
@@ -124,6 +124,6 @@ def ending(code: int) -> str:
 def final_message(outcome: Outcome, failures: int, *, is_hopeless: bool) -> str:
     if is_hopeless:
         return f"{outcome.error}"
-    if outcome.healing is Healing.NEVER:
+    if outcome.retry is Retry.NEVER:
         return f"{outcome.error} (not retried: a retry cannot succeed)"
     return f"gave up after {failures} consecutive failures; the last one: {outcome.error}"

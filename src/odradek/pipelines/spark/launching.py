@@ -17,18 +17,18 @@ from pyspark.errors import PySparkException
 
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.vocabulary import Engine
-from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.operating.checkpoints import checkpoint_folder
 from odradek.pipelines.operating.events import runs
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.analysing.analysis import analysed
-from odradek.pipelines.spark.continuing import continuing
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.progress import ProgressWatch
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine, local_threads
 from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
 from odradek.pipelines.spark.reading.sources import read_once
+from odradek.pipelines.spark.resuming import resuming
 from odradek.pipelines.spark.sessions.failures import PipelineError, SparkProcessEnded, plain_message
 from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.sessions.jars import lakehouse_settings
@@ -56,7 +56,7 @@ POLL_INTERVAL_S = 0.2
 class DefinitionRefused(PipelineError):
     """Spark refuses steps of the definition; `odradek pipeline validate --spark` says the same."""
 
-    healing = Healing.NEVER
+    retry = Retry.NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +96,14 @@ def run_pipeline(
     callbacks = dataclasses.replace(callbacks, each_turn=lambda: call_all(turns))
     with ExitStack() as stack:
         if "://" not in checkpoint_folder(pipeline):
-            starts = stack.enter_context(continuing(run.plan, cluster, callbacks.say))
+            starts = stack.enter_context(resuming(run.plan, cluster, callbacks.say))
             session = stack.enter_context(session_of(threaded, callbacks.say))
             run.analyse(session)
         else:  # the lock and the fingerprints are on storage that is reached through Spark
             session = stack.enter_context(session_of(threaded, callbacks.say))
             run.analyse(session)  # before the claim, which stops the run of another machine
             files = files_of(session, pipeline)
-            starts = stack.enter_context(continuing(run.plan, cluster, callbacks.say, files, lost.append))
+            starts = stack.enter_context(resuming(run.plan, cluster, callbacks.say, files, lost.append))
         run_streams(session, run, starts, options, is_stopped, callbacks)
 
 

@@ -13,8 +13,8 @@ from odradek.pipelines.definition.model import Start, TopicOrigin
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.computing.frames import without_internal
 from odradek.pipelines.spark.computing.tables import Tables
+from odradek.pipelines.spark.frames import without_internal
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.query_frames import answer_of
 from odradek.pipelines.spark.reading.sources import read_once

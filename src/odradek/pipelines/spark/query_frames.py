@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.ddl import parse_ddl
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.computing.frames import quoted, without_internal
 from odradek.pipelines.spark.computing.tables import Tables
+from odradek.pipelines.spark.frames import quoted, without_internal
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.query_tables import (
     NO_OBJECTS,

@@ -21,11 +21,11 @@ from odradek.pipelines.operating.fingerprints import Fingerprints, fingerprints
 from odradek.pipelines.planning.plan import EndMode
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.planning.targets import stored_in
-from odradek.pipelines.spark.continuing import clusters_of, exclusive_access
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.launching import session_of
 from odradek.pipelines.spark.reading.sources import Range, source_at
+from odradek.pipelines.spark.resuming import clusters_of, exclusive_access
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.session import defaults_for
 from odradek.pipelines.spark.writing.change_data import LONGEST_NAME, deletions_name

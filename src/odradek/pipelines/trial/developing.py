@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from odradek.pipelines.definition.loading import Definition
     from odradek.pipelines.definition.model import TopicOrigin
     from odradek.pipelines.definition.places import Problem
+    from odradek.pipelines.planning.loading import Definition
     from odradek.pipelines.planning.plan import Plan
     from odradek.pipelines.spark.query_tables import Answer
     from odradek.pipelines.trial.model import CaseFile

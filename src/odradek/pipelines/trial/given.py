@@ -14,7 +14,7 @@ from odradek.pipelines.definition.avro import HEADER_BYTES, MAGIC
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.vocabulary import Encoding, parse_moment
-from odradek.pipelines.trial.json_types import misfit
+from odradek.pipelines.trial.json_types import mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -97,7 +97,7 @@ class RecordMaker:
         if self._source.format.encoding is Encoding.AVRO:
             return self._avro()
         schema = self._source.format.schema
-        found = None if schema is None else misfit(self._columns, schema.columns)
+        found = None if schema is None else mismatch(self._columns, schema.columns)
         if found is not None:
             self._wrong(
                 f"the row does not fit the schema of source '{self._source.name}': {found}",
@@ -199,7 +199,7 @@ def check_columns(rows: Sequence[PlacedValue], columns: Sequence[Column], what: 
         for name in row.value:
             if name.lower() not in known:
                 problems.error(row.place, f"{what} has no column '{name}'", suggestion(name, names, what="it has"))
-        found = misfit(row.value, columns)
+        found = mismatch(row.value, columns)
         if found is not None:
             problems.error(row.place, f"the row does not fit the columns of {what}: {found}")
 

@@ -21,17 +21,17 @@ DATES = frozenset(("TIMESTAMP_NTZ", "DATE"))
 BEGINNING_OF_A_TIME = re.compile(r"\s*([+-]?\d{4,7}\b|T?\d?\d:)")
 
 
-def misfit(fields: dict[str, Any], columns: Iterable[Column]) -> str | None:
+def mismatch(fields: dict[str, Any], columns: Iterable[Column]) -> str | None:
     """The first field that does not fit its column, as in the reason of a dead letter; fields that are missing, and
     those that no column reads, fit."""
-    return next(_misfits(fields, columns, ""), None)
+    return next(_mismatches(fields, columns, ""), None)
 
 
-def _misfits(fields: dict[str, Any], columns: Iterable[Column], prefix: str) -> Iterator[str]:
+def _mismatches(fields: dict[str, Any], columns: Iterable[Column], prefix: str) -> Iterator[str]:
     for column in columns:
         value, path = fields.get(column.name), f"{prefix}{column.name}"
         if isinstance(column.type, Struct) and isinstance(value, dict):
-            yield from _misfits(value, column.type.fields, f"{path}.")
+            yield from _mismatches(value, column.type.fields, f"{path}.")
         elif value is not None and not _fits(value, column.type):
             yield f"field {path}: expected {column.type.ddl}, found {json.dumps(value, ensure_ascii=False)}"
 
@@ -41,7 +41,7 @@ def _fits(value: Any, kind: ColumnType) -> bool:
         return True
     match kind:
         case Struct():
-            return isinstance(value, dict) and misfit(value, kind.fields) is None
+            return isinstance(value, dict) and mismatch(value, kind.fields) is None
         case Array():
             return isinstance(value, list) and all(_fits(each, kind.element) for each in value)
         case Map():

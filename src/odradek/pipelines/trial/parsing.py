@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.fields import Fields
-from odradek.pipelines.definition.loading import NO_CHOICES, load_file
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, TreeTooLarge, describe, to_plain
 from odradek.pipelines.definition.places import Place, ProblemList, Problems
 from odradek.pipelines.definition.substituting import read_yaml
 from odradek.pipelines.definition.vocabulary import Duration, Engine
 from odradek.pipelines.definition.yaml_nodes import read_text
+from odradek.pipelines.planning.loading import NO_CHOICES, load_file
 from odradek.pipelines.trial.given import check_given
 from odradek.pipelines.trial.model import (
     Advance,
@@ -30,8 +30,8 @@ from odradek.pipelines.trial.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from odradek.pipelines.definition.loading import Choices, Definition
     from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.planning.loading import Choices, Definition
 
 TEST_ENDINGS = (".test.yml", ".test.yaml")
 DEFINITION_ENDINGS = (".yml", ".yaml", ".py")

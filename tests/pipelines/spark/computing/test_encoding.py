@@ -12,8 +12,8 @@ from odradek.pipelines.definition.model import Pipeline, TopicTarget
 from odradek.pipelines.definition.operations import NamedExpression
 from odradek.pipelines.definition.vocabulary import Encoding
 from odradek.pipelines.spark.computing.encoding import Encoded, dead_letter, topic_record
-from odradek.pipelines.spark.computing.frames import ORIGIN, REJECTED
 from odradek.pipelines.spark.computing.rows import Frame, Rows
+from odradek.pipelines.spark.frames import ORIGIN, REJECTED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Source
     from odradek.pipelines.planning.plan import Plan
-    from odradek.pipelines.spark.computing.batch_rows import RowsByName
     from odradek.pipelines.spark.computing.counts import BatchReport
+    from odradek.pipelines.spark.frames import RowsByName
 
 pytestmark = pytest.mark.spark
 

@@ -9,8 +9,8 @@ import pytest
 from odradek.pipelines.definition.operations import Aggregation, NamedExpression, Window
 from odradek.pipelines.definition.vocabulary import Duration
 from odradek.pipelines.planning.plan import PASSES, GroupSql, OutputMode
-from odradek.pipelines.spark.computing.frames import event_times_of
 from odradek.pipelines.spark.computing.groups import aggregated, group_text, grouped
+from odradek.pipelines.spark.frames import event_times_of
 from odradek.pipelines.sql.blocks import Part
 from odradek.pipelines.sql.query import Query
 from tests.pipelines.planning.plans import sound_plan

@@ -11,7 +11,6 @@ from odradek.pipelines.definition.ddl import parse_ddl
 from odradek.pipelines.definition.operations import Deduplication, KeyedState, PythonReference
 from odradek.pipelines.definition.vocabulary import Duration, StateClock, StateOrder
 from odradek.pipelines.planning.plan import OutputMode
-from odradek.pipelines.spark.computing.frames import event_times_of
 from odradek.pipelines.spark.computing.keyed_rows import (
     SHUFFLE_PARTITIONS,
     SORTING,
@@ -19,6 +18,7 @@ from odradek.pipelines.spark.computing.keyed_rows import (
     keyed_state,
     sorts_batches,
 )
+from odradek.pipelines.spark.frames import event_times_of
 from tests.pipelines.spark.computing.streams import stream_of, written
 from tests.pipelines.spark.file_batches import seconds_after_noon
 

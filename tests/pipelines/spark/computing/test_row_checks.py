@@ -10,9 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.planning.plan import Check
-from odradek.pipelines.spark.computing.frames import REJECTED
 from odradek.pipelines.spark.computing.row_checks import judged
 from odradek.pipelines.spark.computing.rows import Frame, Rows
+from odradek.pipelines.spark.frames import REJECTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

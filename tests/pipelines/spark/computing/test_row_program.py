@@ -10,8 +10,8 @@ import pytest
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.planning.plan import CANNOT_COMPUTE
 from odradek.pipelines.planning.rules import checked_plan
-from odradek.pipelines.spark.computing.frames import ORIGIN
 from odradek.pipelines.spark.computing.row_program import RowProgram, row_program
+from odradek.pipelines.spark.frames import ORIGIN
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL
 from tests.pipelines.definition.definitions import sound
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.spark.computing.rows import Frame, NotCompilable, Rows, literal, struct_of, together
+from odradek.pipelines.spark.computing.rows import Frame, NotCompilable, Rows, struct_of, together
+from odradek.pipelines.spark.frames import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.pipelines.spark.computing.frames import REJECTED
 from odradek.pipelines.spark.computing.row_errors import REASON
 from odradek.pipelines.spark.computing.rows import NotCompilable, Rows
 from odradek.pipelines.spark.computing.selecting import over_rows
+from odradek.pipelines.spark.frames import REJECTED
 from tests.pipelines.spark.computing.two_ways import as_columns, assert_same, assert_same_row_by_row
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import pytest
 from odradek.pipelines.definition.operations import StreamJoin
 from odradek.pipelines.definition.vocabulary import Duration, StreamJoinKind
 from odradek.pipelines.planning.plan import PairSql, RowSql
-from odradek.pipelines.spark.computing.frames import event_times_of
 from odradek.pipelines.spark.computing.sql_steps import row_by_row
 from odradek.pipelines.spark.computing.stream_joins import JoinRefused, Match, join_streams, pairs_of
+from odradek.pipelines.spark.frames import event_times_of
 from tests.pipelines.planning.plans import planned, sound_plan
 from tests.pipelines.spark.computing.streams import stream_of, written
 from tests.pipelines.spark.file_batches import seconds_after_noon

@@ -11,9 +11,9 @@ from pyspark.errors import PySparkException
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.planning.plan import RowSql
 from odradek.pipelines.planning.rules import checked_plan
-from odradek.pipelines.spark.computing.frames import ORIGIN
 from odradek.pipelines.spark.computing.steps import StepBroken
 from odradek.pipelines.spark.computing.tables import Tables
+from odradek.pipelines.spark.frames import ORIGIN
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL
 from tests.pipelines.definition.definitions import sound
 from tests.pipelines.planning.plans import planned

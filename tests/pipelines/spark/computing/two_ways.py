@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from odradek.pipelines.definition.ddl import parse_ddl
-from odradek.pipelines.spark.computing.frames import REJECTED, quoted
 from odradek.pipelines.spark.computing.rows import Frame, Rows
 from odradek.pipelines.spark.computing.selecting import select_rows
+from odradek.pipelines.spark.frames import REJECTED, quoted
 from odradek.pipelines.sql.blocks import blocks_of
 from odradek.pipelines.sql.columns import Columns
 

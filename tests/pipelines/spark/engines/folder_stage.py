@@ -8,7 +8,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.planning.loading import load_yaml
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine

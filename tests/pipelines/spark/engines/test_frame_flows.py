@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.pipelines.spark.computing.frames import RECORD_NAMES
 from odradek.pipelines.spark.computing.keyed_rows import SHUFFLE_PARTITIONS
+from odradek.pipelines.spark.frames import RECORD_NAMES
 from tests.pipelines.spark.engines.folder_stage import FolderStage
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.column_types import Array, Column, Decimal, Map, Primitive, Struct
 from odradek.pipelines.definition.model import RecordFormat, RecordSchema, Source, TopicOrigin
-from odradek.pipelines.spark.computing.frames import REJECTED
+from odradek.pipelines.spark.frames import REJECTED
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL
 from odradek.pipelines.spark.reading.records import decoded, unfiltered_rows
-from odradek.pipelines.spark.reading.schema_mismatches import misfit_message
+from odradek.pipelines.spark.reading.schema_mismatches import mismatch_message
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +64,7 @@ def test_a_reason_names_the_field_and_what_was_found(spark: SparkSession) -> Non
 def test_the_reason_does_not_grow_with_the_fields() -> None:
     """Spark plans the expression again in each batch: one parse for each field made each batch a third longer."""
     few, many = ([Column(f"n{number}", Primitive("BIGINT")) for number in range(count)] for count in (1, 40))
-    assert misfit_message("a", many).count("(") == misfit_message("a", few).count("(")
+    assert mismatch_message("a", many).count("(") == mismatch_message("a", few).count("(")
 
 
 @pytest.mark.more

@@ -10,17 +10,17 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.captured import UnknownException
 
-from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.spark.computing.fan_out import ExpectationFailed
-from odradek.pipelines.spark.continuing import CheckpointRefused
 from odradek.pipelines.spark.engines.running import PipelineFailed
+from odradek.pipelines.spark.resuming import CheckpointRefused
 from odradek.pipelines.spark.sessions.failures import (
     LONGEST,
     PipelineError,
     SparkProcessEnded,
-    healing_of,
     plain_message,
     plain_text,
+    retry_of,
 )
 from odradek.pipelines.spark.sessions.session import JavaMissing
 from odradek.pipelines.spark.writing.databases import WarehouseRefused, WarehouseUnavailable
@@ -76,27 +76,27 @@ def test_a_failure_that_spark_awaited_is_reported_by_its_cause(spark: SparkSessi
 
 
 EXPECTED = [
-    (ExpectationFailed("rows"), Healing.NEVER),
-    (CheckpointRefused("changed"), Healing.NEVER),
-    (JavaMissing("no Java"), Healing.NEVER),
-    (WarehouseRefused("no column"), Healing.NEVER),
-    (WarehouseUnavailable("database is locked"), Healing.LIKELY),
-    (AnalysisException("no such column"), Healing.NEVER),
-    (BrokersUnavailable("no broker"), Healing.LIKELY),
-    (SparkProcessEnded("gone"), Healing.LIKELY),
-    (sa.exc.OperationalError("insert", {}, Exception("disk full")), Healing.LIKELY),
-    (RuntimeError("org.apache.kafka.common.errors.TimeoutException: expired"), Healing.LIKELY),
-    (RuntimeError("[USER_RAISED_EXCEPTION] a row does not meet it, which stops the pipeline"), Healing.NEVER),
-    (ZeroDivisionError("in a step"), Healing.PERHAPS),
+    (ExpectationFailed("rows"), Retry.NEVER),
+    (CheckpointRefused("changed"), Retry.NEVER),
+    (JavaMissing("no Java"), Retry.NEVER),
+    (WarehouseRefused("no column"), Retry.NEVER),
+    (WarehouseUnavailable("database is locked"), Retry.LIKELY),
+    (AnalysisException("no such column"), Retry.NEVER),
+    (BrokersUnavailable("no broker"), Retry.LIKELY),
+    (SparkProcessEnded("gone"), Retry.LIKELY),
+    (sa.exc.OperationalError("insert", {}, Exception("disk full")), Retry.LIKELY),
+    (RuntimeError("org.apache.kafka.common.errors.TimeoutException: expired"), Retry.LIKELY),
+    (RuntimeError("[USER_RAISED_EXCEPTION] a row does not meet it, which stops the pipeline"), Retry.NEVER),
+    (ZeroDivisionError("in a step"), Retry.PERHAPS),
 ]
 
 
-@pytest.mark.parametrize(("cause", "healing"), EXPECTED, ids=lambda each: type(each).__name__)
-def test_the_cause_decides(cause: BaseException, healing: Healing) -> None:
+@pytest.mark.parametrize(("cause", "retry"), EXPECTED, ids=lambda each: type(each).__name__)
+def test_the_cause_decides(cause: BaseException, retry: Retry) -> None:
     """The cause decides, however the exception is wrapped."""
-    assert healing_of(cause) is healing
+    assert retry_of(cause) is retry
     flow_failed = PipelineFailed("flow: it failed")
     flow_failed.__cause__ = cause
     reported = PipelineError("it failed")
     reported.__cause__ = flow_failed
-    assert healing_of(reported) is healing
+    assert retry_of(reported) is retry

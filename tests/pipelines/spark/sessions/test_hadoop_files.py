@@ -10,7 +10,7 @@ from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoints import DEFINITION, LOCK, START, Checkpoints
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken, continuing
+from odradek.pipelines.spark.resuming import CheckpointRefused, CheckpointTaken, resuming
 from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles, StorageUnavailable
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
@@ -59,7 +59,7 @@ def test_what_a_pipeline_keeps_is_with_its_checkpoint(
     cluster = prepare_topics(pipeline)
     files = HadoopFiles(stage.spark, shared)
     Checkpoints(pipeline, files).note_start(["rows"], Start(StartAt.LATEST))
-    with continuing(plan_again(pipeline), cluster, quiet, files) as starts:
+    with resuming(plan_again(pipeline), cluster, quiet, files) as starts:
         assert starts == {"rows": Start(StartAt.LATEST)}
         assert sorted(each.name for each in (tmp_path / "shared").iterdir() if each.suffix == ".json") == [
             DEFINITION,
@@ -69,7 +69,7 @@ def test_what_a_pipeline_keeps_is_with_its_checkpoint(
             pytest.raises(
                 CheckpointTaken, match=r"another process \(pid \d+ on .*\) uses the checkpoint of p in file://"
             ),
-            continuing(plan_again(pipeline), cluster, quiet, files),
+            resuming(plan_again(pipeline), cluster, quiet, files),
         ):
             pass
         stage.produce("in", [{"id": 1}])
@@ -89,13 +89,13 @@ def test_a_definition_that_is_not_compatible_takes_no_claim(
     shared = f"file://{tmp_path}/shared"
     files = HadoopFiles(stage.spark, shared)
     pipeline = renamed(stage.pipeline(DEFINITION_TEXT), checkpoints=shared)
-    with continuing(plan_again(pipeline), prepare_topics(pipeline), quiet, files):
+    with resuming(plan_again(pipeline), prepare_topics(pipeline), quiet, files):
         files.replace("rows/offsets/0", "{}")
     files.replace(LOCK, "pid 1 on another")
     changed = renamed(stage.pipeline(DEFINITION_TEXT.replace("@in", "@other")), checkpoints=shared)
     with (
         pytest.raises(CheckpointRefused, match="is not compatible with its checkpoint"),
-        continuing(plan_again(changed), prepare_topics(changed), quiet, files),
+        resuming(plan_again(changed), prepare_topics(changed), quiet, files),
     ):
         pass
     assert files.read(LOCK) == "pid 1 on another"

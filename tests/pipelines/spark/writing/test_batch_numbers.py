@@ -10,8 +10,8 @@ from confluent_kafka import KafkaError, KafkaException
 
 from odradek.pipelines.definition.model import Pipeline, Sink, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery
-from odradek.pipelines.operating.backoff import Healing
-from odradek.pipelines.spark.sessions.failures import healing_of
+from odradek.pipelines.operating.backoff import Retry
+from odradek.pipelines.spark.sessions.failures import retry_of
 from odradek.pipelines.spark.writing import run_takeover
 from odradek.pipelines.spark.writing.delivery import FlowWrites
 from odradek.pipelines.spark.writing.run_takeover import (
@@ -36,7 +36,7 @@ def test_a_batch_without_a_query_id_is_refused() -> None:
     """After a reset it would be taken for a batch of the checkpoint before, and skipped."""
     with pytest.raises(BatchUnidentified, match=r"query id .* of batch 3 of flow rows: .* use PySpark") as refused:
         number_of(batch_with({}), "rows", 3)
-    assert healing_of(refused.value) is Healing.NEVER
+    assert retry_of(refused.value) is Retry.NEVER
 
 
 def test_a_broker_without_transactions_is_not_retried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,4 +48,4 @@ def test_a_broker_without_transactions_is_not_retried_for_ever(monkeypatch: pyte
     pipeline = Pipeline("p", sinks=(sink,), delivery=Delivery.EXACTLY_ONCE)
     with pytest.raises(TakeoverFailed, match="use `delivery: at_least_once`, or a broker with transactions") as failed:
         take_over(pipeline, [FlowWrites("rows", is_repeatable=False)], None)
-    assert healing_of(failed.value) is Healing.PERHAPS
+    assert retry_of(failed.value) is Retry.PERHAPS

@@ -15,11 +15,11 @@ import sqlalchemy as sa
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.sessions.failures import healing_of
+from odradek.pipelines.spark.sessions.failures import retry_of
 from odradek.pipelines.spark.writing.databases import reading
 from odradek.pipelines.spark.writing.delivery import SPLITS, marks_topic
 from odradek.pipelines.spark.writing.topics import prepare_topics
@@ -150,7 +150,7 @@ def test_an_earlier_run_with_another_checkpoint_stops(kafka_stage: Stage) -> Non
         kafka_stage.produce("in", [{"id": 99, "pressure": 1}])
         with pytest.raises(PipelineFailed, match="another run of this pipeline took over") as stopped:
             running.wait(lambda: False)
-        assert healing_of(stopped.value) is Healing.NEVER
+        assert retry_of(stopped.value) is Retry.NEVER
         assert ids(kafka_stage, "out") == written
     finally:
         running.stop()
@@ -182,7 +182,7 @@ def test_an_earlier_run_that_writes_tables_only_stops(stage: Stage) -> None:
         stage.produce("in", ROWS[2:3])
         with pytest.raises(PipelineFailed, match="another run of this pipeline took over") as stopped:
             running.wait(lambda: False)
-        assert healing_of(stopped.value) is Healing.NEVER
+        assert retry_of(stopped.value) is Retry.NEVER
         assert written() == 4
     finally:
         running.stop()

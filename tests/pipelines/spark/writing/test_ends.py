@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from odradek.pipelines.planning.plan import Flow, Plan
-    from odradek.pipelines.spark.computing.batch_rows import Records, RowsByName
+    from odradek.pipelines.spark.computing.batch_rows import Records
+    from odradek.pipelines.spark.frames import RowsByName
 
 pytestmark = pytest.mark.spark
 

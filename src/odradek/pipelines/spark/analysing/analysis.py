@@ -30,13 +30,13 @@ from odradek.pipelines.spark.analysing.plan_walk import (
     stateful_operator,
     unsupported,
 )
-from odradek.pipelines.spark.computing.frames import INTERNAL, REJECTED, quoted
 from odradek.pipelines.spark.computing.groups import determined
 from odradek.pipelines.spark.computing.keyed_rows import SHUFFLE_PARTITIONS, SORTING
 from odradek.pipelines.spark.computing.row_program import row_program
 from odradek.pipelines.spark.computing.rows import NotCompilable
 from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.engines.flow_queries import query_of
+from odradek.pipelines.spark.frames import INTERNAL, REJECTED, quoted
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL
 from odradek.pipelines.spark.reading.records import PARSED

@@ -7,29 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.pipelines.definition.model import TopicTarget
-from odradek.pipelines.spark.computing.frames import ORIGIN
 from odradek.pipelines.spark.computing.row_program import GROUPS, rows_of_end
+from odradek.pipelines.spark.frames import ORIGIN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from odradek.pipelines.planning.plan import End, Flow
     from odradek.pipelines.spark.computing.row_program import RowProgram
+    from odradek.pipelines.spark.frames import RowsByName
     from odradek.pipelines.spark.writing.kafka_records import Producer
 
     Records = list[tuple[Producer, DataFrame]]
-
-
-class RowsByName(Protocol):
-    """The rows of a batch, by table."""
-
-    def rows(self, name: str) -> DataFrame: ...
-
-    def of_end(self, end: End) -> DataFrame:
-        """The rows that an end writes: those of its input without those that its target cannot store."""
-
-    def groups(self, flow: Flow) -> DataFrame | None:
-        """The columns of the groups of a batch, if these can change."""
 
 
 class Write(Protocol):

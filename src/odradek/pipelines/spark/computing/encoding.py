@@ -16,10 +16,10 @@ from odradek.pipelines.letters.letter import (
     STEP_HEADER,
     TOPIC_HEADER,
 )
-from odradek.pipelines.spark.computing.frames import PLACE_FIELDS, REJECTED, visible_names
 from odradek.pipelines.spark.computing.row_errors import computed_rows
-from odradek.pipelines.spark.computing.rows import Rows, literal, struct_of, text_of
+from odradek.pipelines.spark.computing.rows import Rows, struct_of, text_of
 from odradek.pipelines.spark.computing.selecting import over_rows
+from odradek.pipelines.spark.frames import PLACE_FIELDS, REJECTED, literal, visible_names
 from odradek.pipelines.sql.row_errors import expression_may_fail
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Source, TableTarget, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
-from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.spark.computing.counts import BatchReport, Count, Kind, total, violations, written
 from odradek.pipelines.spark.computing.encoding import Encoded, dead_letter, topic_record
-from odradek.pipelines.spark.computing.frames import is_divided
 from odradek.pipelines.spark.computing.row_errors import refused_count
 from odradek.pipelines.spark.computing.row_program import records_of_column
 from odradek.pipelines.spark.computing.tables import Tables, as_rows
+from odradek.pipelines.spark.frames import is_divided
 from odradek.pipelines.spark.reading.records import decoded
 from odradek.pipelines.spark.reading.table_copies import BatchSources
 from odradek.pipelines.spark.sessions.failures import STOPS, PipelineError, plain_message
@@ -48,7 +48,7 @@ MOST_PARTITIONS = 1 << 20
 class ExpectationFailed(PipelineError):
     """Rows do not meet an expectation with `otherwise: fail`."""
 
-    healing = Healing.NEVER
+    retry = Retry.NEVER
 
 
 @contextmanager

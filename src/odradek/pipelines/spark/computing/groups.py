@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.planning.plan import PASSES
-from odradek.pipelines.spark.computing.frames import (
+from odradek.pipelines.spark.computing.sql_steps import run_text
+from odradek.pipelines.spark.frames import (
     column,
     with_filter_barrier,
     with_one_event_time,
     without_internal,
 )
-from odradek.pipelines.spark.computing.sql_steps import run_text
 from odradek.pipelines.sql.query import Query
 from odradek.pipelines.sql.splicing import spliced, with_calls
 from odradek.pipelines.sql.text import outside_brackets, tokens_of

@@ -21,7 +21,7 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import StateClock, StateOrder
 from odradek.pipelines.planning.plan import OutputMode
-from odradek.pipelines.spark.computing.frames import (
+from odradek.pipelines.spark.frames import (
     ORIGIN,
     WATERMARK_DELAY,
     actual_name,

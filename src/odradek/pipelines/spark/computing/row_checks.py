@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.spark.computing.counts import Count, Kind
-from odradek.pipelines.spark.computing.frames import PLACE_FIELDS, REJECTED, quoted
 from odradek.pipelines.spark.computing.row_errors import IT, register_try, tried
-from odradek.pipelines.spark.computing.rows import ROW, all_of, literal, struct_of, text_of
+from odradek.pipelines.spark.computing.rows import ROW, all_of, struct_of, text_of
 from odradek.pipelines.spark.computing.selecting import over_rows
+from odradek.pipelines.spark.frames import PLACE_FIELDS, REJECTED, literal, quoted
 from odradek.pipelines.spark.sessions.failures import STOPS
 from odradek.pipelines.sql.row_errors import expression_may_fail
 

@@ -15,8 +15,8 @@ from py4j.protocol import Py4JError
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.planning.plan import CANNOT_COMPUTE, Check
 from odradek.pipelines.spark.computing.counts import Count, Kind
-from odradek.pipelines.spark.computing.frames import REJECTED, quoted
-from odradek.pipelines.spark.computing.rows import ROW, Rows, all_of, literal, struct_of, text_of
+from odradek.pipelines.spark.computing.rows import ROW, Rows, all_of, struct_of, text_of
+from odradek.pipelines.spark.frames import REJECTED, literal, quoted
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.private_names import private
 

@@ -17,11 +17,11 @@ from odradek.pipelines.planning.plan import CANNOT_COMPUTE, OutputMode, RowSql
 from odradek.pipelines.planning.splitting import is_of_current_groups
 from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing, of_end
 from odradek.pipelines.spark.computing.encoding import dead_letter, topic_record
-from odradek.pipelines.spark.computing.frames import INTERNAL, ORIGIN_FIELDS, REJECTED, quoted, shows_records
 from odradek.pipelines.spark.computing.row_checks import judged
 from odradek.pipelines.spark.computing.row_errors import IT, refused_count, refused_rows, try_rows
 from odradek.pipelines.spark.computing.rows import Frame, NotCompilable, Rows, all_of, text_of, together
 from odradek.pipelines.spark.computing.selecting import over_rows, select_rows
+from odradek.pipelines.spark.frames import INTERNAL, ORIGIN_FIELDS, REJECTED, quoted, shows_records
 from odradek.pipelines.spark.reading.records import decoded, unfiltered_rows
 from odradek.pipelines.spark.writing.delivery import origin_split
 from odradek.pipelines.spark.writing.kafka_records import producer_of

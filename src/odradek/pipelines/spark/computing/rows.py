@@ -15,11 +15,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.computing.frames import (
+from odradek.pipelines.spark.frames import (
     ORIGIN,
     ORIGIN_FIELDS,
     PLACE_FIELDS,
     has_origin,
+    literal,
     quoted,
     with_records_shown,
 )
@@ -196,10 +197,6 @@ def text_of(path: Path) -> str:
 
 def struct_of(fields: Mapping[str, str]) -> str:
     return f"named_struct({', '.join(f'{literal(name)}, {value}' for name, value in fields.items())})"
-
-
-def literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def all_of(conditions: Sequence[str]) -> str:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.computing.frames import RECORD_NAMES, quoted
 from odradek.pipelines.spark.computing.row_errors import INDEX, IT, refused_rows, try_rows
 from odradek.pipelines.spark.computing.rows import (
     ALWAYS,
@@ -22,6 +21,7 @@ from odradek.pipelines.spark.computing.rows import (
     struct_of,
     text_of,
 )
+from odradek.pipelines.spark.frames import RECORD_NAMES, quoted
 from odradek.pipelines.spark.sessions.failures import plain_message
 from odradek.pipelines.sql.columns import Columns
 from odradek.pipelines.sql.query import Query, is_within

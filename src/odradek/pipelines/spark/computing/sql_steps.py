@@ -6,7 +6,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.planning.plan import LEFT, RIGHT
-from odradek.pipelines.spark.computing.frames import INTERNAL, ORIGIN, has_origin, quoted, without_internal
+from odradek.pipelines.spark.frames import INTERNAL, ORIGIN, has_origin, quoted, without_internal
 from odradek.pipelines.sql.query import Join
 from odradek.pipelines.sql.splicing import spliced, with_tables
 from odradek.pipelines.sql.text import exp, outside_brackets, parse_any, tables_of, tokens_of

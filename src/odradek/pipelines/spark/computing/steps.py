@@ -17,11 +17,11 @@ from odradek.pipelines.definition.operations import (
     StreamJoin,
 )
 from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql, StaticSql, UnionSql
-from odradek.pipelines.spark.computing.frames import without_internal
 from odradek.pipelines.spark.computing.groups import aggregated, grouped
 from odradek.pipelines.spark.computing.keyed_rows import deduplicated, keyed_state
 from odradek.pipelines.spark.computing.sql_steps import row_by_row, run_text, united
 from odradek.pipelines.spark.computing.stream_joins import Match, join_streams, pairs_of
+from odradek.pipelines.spark.frames import without_internal
 from odradek.pipelines.spark.sessions.failures import (
     PipelineError,
     is_from_java,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.planning.plan import LEFT, RIGHT
-from odradek.pipelines.spark.computing.frames import (
+from odradek.pipelines.spark.frames import (
     RECORD_NAMES,
     actual_name,
     column,

@@ -11,7 +11,13 @@ from odradek.pipelines.definition.model import Source, TopicOrigin
 from odradek.pipelines.planning.plan import CANNOT_COMPUTE, OutputMode, RowSql
 from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing, of_end
 from odradek.pipelines.spark.computing.encoding import dead_letter
-from odradek.pipelines.spark.computing.frames import (
+from odradek.pipelines.spark.computing.row_checks import Judged, judged
+from odradek.pipelines.spark.computing.row_errors import refused_count
+from odradek.pipelines.spark.computing.row_program import group_columns, record_rows, records_of_column
+from odradek.pipelines.spark.computing.rows import ALWAYS, Frame, Rows, all_of, text_of, together
+from odradek.pipelines.spark.computing.selecting import over_rows, select_rows
+from odradek.pipelines.spark.computing.steps import frame_of, naming
+from odradek.pipelines.spark.frames import (
     INTERNAL,
     ORIGIN,
     ORIGIN_FIELDS,
@@ -22,12 +28,6 @@ from odradek.pipelines.spark.computing.frames import (
     with_one_event_time,
     with_records_shown,
 )
-from odradek.pipelines.spark.computing.row_checks import Judged, judged
-from odradek.pipelines.spark.computing.row_errors import refused_count
-from odradek.pipelines.spark.computing.row_program import group_columns, record_rows, records_of_column
-from odradek.pipelines.spark.computing.rows import ALWAYS, Frame, Rows, all_of, text_of, together
-from odradek.pipelines.spark.computing.selecting import over_rows, select_rows
-from odradek.pipelines.spark.computing.steps import frame_of, naming
 from odradek.pipelines.spark.reading.records import decoded, unfiltered_rows
 from odradek.pipelines.spark.writing.stored_values import check_of_end
 

@@ -8,10 +8,10 @@ from odradek.pipelines.definition.model import FilesTarget, Source, TopicOrigin
 from odradek.pipelines.definition.operations import Deduplication, KeyedState, StreamJoin
 from odradek.pipelines.definition.vocabulary import StateClock
 from odradek.pipelines.planning.plan import PairSql
-from odradek.pipelines.spark.computing.frames import quoted, shows_records, visible_names
 from odradek.pipelines.spark.computing.keyed_rows import sorts_batches
 from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.engines.settings import UNCHECKED, state_settings
+from odradek.pipelines.spark.frames import quoted, shows_records, visible_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -39,9 +39,10 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Start
     from odradek.pipelines.planning.plan import Flow, Plan
-    from odradek.pipelines.spark.computing.batch_rows import Records, RowsByName, Write
+    from odradek.pipelines.spark.computing.batch_rows import Records, Write
     from odradek.pipelines.spark.computing.counts import BatchReport, Violations
     from odradek.pipelines.spark.computing.row_program import RowProgram
+    from odradek.pipelines.spark.frames import RowsByName
     from odradek.pipelines.spark.writing.topics import Cluster
     from odradek.pipelines.spark.writing.warehouse import BatchNumber
 

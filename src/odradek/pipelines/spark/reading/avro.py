@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.functions import pandas_udf
 
 from odradek.pipelines.definition.avro import HEADER_BYTES, MAGIC, record_reader
-from odradek.pipelines.spark.computing.frames import quoted
+from odradek.pipelines.spark.frames import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.computing.frames import quoted
+from odradek.pipelines.spark.frames import quoted
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.jars import POSTGRESQL, SQLITE, driver_jar
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import Encoding, Tombstones
-from odradek.pipelines.spark.computing.frames import REJECTED, origin_struct, quoted
+from odradek.pipelines.spark.frames import REJECTED, origin_struct, quoted
 from odradek.pipelines.spark.reading.avro import decode_avro
-from odradek.pipelines.spark.reading.schema_mismatches import EXCERPT, MISFIT, UNREADABLE, misfit_message
+from odradek.pipelines.spark.reading.schema_mismatches import EXCERPT, MISMATCH, UNREADABLE, mismatch_message
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -56,7 +56,7 @@ def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:
     nullable = ", ".join(f"{quoted(each.name)} {each.type.ddl}" for each in schema.columns)
     parsed = F.from_json(text, f"{nullable}, {UNREADABLE} STRING", options)
     excerpt = F.make_valid_utf8(F.substring(text, 1, EXCERPT))
-    misfit = F.coalesce(F.expr(misfit_message("value", schema.columns)), F.concat(F.lit(f"{MISFIT}: "), excerpt))
+    mismatch = F.coalesce(F.expr(mismatch_message("value", schema.columns)), F.concat(F.lit(f"{MISMATCH}: "), excerpt))
 
     def judged(value: Column) -> Column:
         is_read = value.isNotNull() & value.getField(UNREADABLE).isNull()
@@ -64,7 +64,7 @@ def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:
             F.when(is_read, F.lit(None))
             .when(F.col("value").isNull(), F.lit(NO_VALUE))
             .when(F.try_parse_json(text).isNull(), F.concat(F.lit("not JSON: "), excerpt))
-            .otherwise(misfit)
+            .otherwise(mismatch)
         )
         return F.struct(value.alias("value"), reason.alias("reason"))
 

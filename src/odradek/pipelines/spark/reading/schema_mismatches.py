@@ -13,8 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Array, Map, Struct
-from odradek.pipelines.spark.computing.frames import quoted
-from odradek.pipelines.spark.computing.rows import literal
+from odradek.pipelines.spark.frames import literal, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,26 +22,26 @@ if TYPE_CHECKING:
 
     Path = tuple[str, ...]
 
-MISFIT = "does not fit the schema"  # the kind of the reason
+MISMATCH = "does not fit the schema"  # the kind of the reason
 UNREADABLE = "__unreadable"  # Spark's corrupt-record column: the text of a record that was not parsed completely
 EXCERPT = 60
 OPTIONS = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{UNREADABLE}')"
 
 
-def misfit_message(value: str, columns: Sequence[Column]) -> str:
+def mismatch_message(value: str, columns: Sequence[Column]) -> str:
     """SQL for the first field of a value that does not fit; null if none is found."""
-    return f"coalesce({', '.join(misfits(f'cast({value} as string)', columns))})"
+    return f"coalesce({', '.join(mismatches(f'cast({value} as string)', columns))})"
 
 
-def misfits(text: str, columns: Sequence[Column]) -> Iterator[str]:
+def mismatches(text: str, columns: Sequence[Column]) -> Iterator[str]:
     """SQL for messages; the first that is not null is the reason."""
     yield f"if(startswith(ltrim({text}), '{{'), null, {message(literal(''), literal('an object'), text)})"
     for path, fields in structs_of(columns):
         json = f"to_json({at(text, path)})" if path else text
-        yield misfit_in(json, path, fields)
+        yield mismatch_in(json, path, fields)
         for each in fields:
             if isinstance(each.type, Array | Map):
-                yield array_misfit(json, (*path, each.name), each.type)
+                yield array_mismatch(json, (*path, each.name), each.type)
 
 
 def structs_of(columns: Sequence[Column], path: Path = ()) -> Iterator[tuple[Path, Sequence[Column]]]:
@@ -53,7 +52,7 @@ def structs_of(columns: Sequence[Column], path: Path = ()) -> Iterator[tuple[Pat
             yield from structs_of(each.type.fields, (*path, each.name))
 
 
-def misfit_in(json: str, path: Path, fields: Sequence[Column]) -> str:
+def mismatch_in(json: str, path: Path, fields: Sequence[Column]) -> str:
     """The message for the first field that an object has and that Spark does not read by the schema."""
     texts = keys_read(json, ((each.name, "STRING") for each in fields))
     names = f"array_except({texts}, {keys_read(json, ((each.name, each.type.ddl) for each in fields))})"
@@ -69,7 +68,7 @@ def keys_read(json: str, fields: Iterable[tuple[str, str]]) -> str:
     return f"json_object_keys(to_json(from_json({json}, {schema}), map('ignoreNullFields', 'true')))"
 
 
-def array_misfit(json: str, path: Path, kind: ColumnType) -> str:
+def array_mismatch(json: str, path: Path, kind: ColumnType) -> str:
     """The message for an array or map that Spark rejects when it reads this field alone."""
     schema = literal(f"{quoted(path[-1])} {kind.ddl}, {UNREADABLE} STRING")
     found = message(literal(f"field {'.'.join(path)}: "), literal(kind.ddl), f"to_json({at(json, path[-1:])})")
@@ -79,7 +78,7 @@ def array_misfit(json: str, path: Path, kind: ColumnType) -> str:
 def message(field: str, kind: str, found: str) -> str:
     """SQL for the message, null if the field is; all arguments are SQL."""
     excerpt = f"substring(coalesce({found}, 'nothing'), 1, {EXCERPT})"
-    return f"concat({literal(f'{MISFIT}: ')}, {field}, 'expected ', {kind}, ', found ', {excerpt})"
+    return f"concat({literal(f'{MISMATCH}: ')}, {field}, 'expected ', {kind}, ', found ', {excerpt})"
 
 
 def expected(kind: ColumnType) -> str:

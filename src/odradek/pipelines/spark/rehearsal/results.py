@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import FilesTarget, TableTarget, TopicTarget
 from odradek.pipelines.letters.letter import ID_HEADER
-from odradek.pipelines.spark.computing.frames import column
+from odradek.pipelines.spark.frames import column
 from odradek.pipelines.spark.reading.record_files import written_records
 from odradek.pipelines.spark.writing.databases import database_url, reading
 from odradek.pipelines.spark.writing.stored_values import JSON_OPTIONS

@@ -10,8 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from odradek.pipelines.definition.secrets import without_url_passwords
-from odradek.pipelines.operating.backoff import Healing
-from odradek.pipelines.spark.writing.transactional_writer import TAKEN_OVER
+from odradek.pipelines.operating.backoff import TAKEN_OVER, Retry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,34 +37,34 @@ SPARK_ERRORS = (PySparkException, Py4JJavaError)  # the second one of a job whos
 class PipelineError(Exception):
     """A failure with a message for the user; it starts with the place in the definition if there is one.
 
-    `healing` is NEVER if a retry cannot succeed until the definition, the data or what is installed changes, and LIKELY
+    `retry` is NEVER if a retry cannot succeed until the definition, the data or what is installed changes, and LIKELY
     if an external system is unavailable or full.
     """
 
-    healing = Healing.PERHAPS
+    retry = Retry.PERHAPS
 
 
 class SparkProcessEnded(PipelineError):
     """Spark's JVM has ended."""
 
-    healing = Healing.LIKELY
+    retry = Retry.LIKELY
 
 
-def healing_of(error: BaseException) -> Healing:
+def retry_of(error: BaseException) -> Retry:
     """Whether a retry may succeed, by the error and those that caused it."""
-    found = {healing_of_one(each) for each in causes(error)}
-    return next((each for each in (Healing.NEVER, Healing.LIKELY) if each in found), Healing.PERHAPS)
+    found = {retry_of_one(each) for each in causes(error)}
+    return next((each for each in (Retry.NEVER, Retry.LIKELY) if each in found), Retry.PERHAPS)
 
 
-def healing_of_one(error: BaseException) -> Healing:
+def retry_of_one(error: BaseException) -> Retry:
     from sqlalchemy.exc import OperationalError  # noqa: PLC0415 - workers may lack it
 
     if isinstance(error, AnalysisException | ParseException) or any(each in str(error) for each in NEVER_MESSAGES):
-        return Healing.NEVER
-    if isinstance(error, PipelineError) and error.healing is not Healing.PERHAPS:
-        return error.healing
+        return Retry.NEVER
+    if isinstance(error, PipelineError) and error.retry is not Retry.PERHAPS:
+        return error.retry
     is_likely = isinstance(error, OperationalError | OSError) or any(each in str(error) for each in LIKELY_MESSAGES)
-    return Healing.LIKELY if is_likely else Healing.PERHAPS
+    return Retry.LIKELY if is_likely else Retry.PERHAPS
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

@@ -18,7 +18,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from odradek.pipelines.definition.secrets import SECRET_NAME, is_secret_name
-from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.jars import connector_jars
 from odradek.pipelines.spark.sessions.private_names import keep_classes
@@ -74,7 +74,7 @@ HOW_TO_GET_JAVA = (
 class JavaMissing(PipelineError):
     """There is no Java."""
 
-    healing = Healing.NEVER
+    retry = Retry.NEVER
 
 
 def start_session(

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from odradek.pipelines.definition.model import ConsoleTarget, FilesTarget, PythonTarget, SparkTarget, TableTarget
 from odradek.pipelines.planning.plan import EndMode
 from odradek.pipelines.planning.splitting import is_of_current_groups
-from odradek.pipelines.spark.computing.frames import column, shows_records, without_internal
+from odradek.pipelines.spark.frames import column, shows_records, without_internal
 from odradek.pipelines.spark.sessions.failures import PipelineError, message_with_location
 from odradek.pipelines.spark.sessions.user_code import load_reference
 from odradek.pipelines.spark.writing.change_data import IS_DELETED, ChangeData, with_deletions
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Changes, Pipeline
     from odradek.pipelines.planning.plan import End, Flow, Plan
-    from odradek.pipelines.spark.computing.batch_rows import RowsByName
+    from odradek.pipelines.spark.frames import RowsByName
     from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
 MOST_COLLECTED_ROWS = 10_000

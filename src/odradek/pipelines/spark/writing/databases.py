@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from odradek.pipelines.definition.model import TableTarget
 from odradek.pipelines.definition.secrets import without_url_passwords
-from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.spark.sessions.failures import PipelineError
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ POSTGRESQL_IDENTITY = "SELECT pg_postmaster_start_time(), current_database(), cu
 class WarehouseRefused(PipelineError):
     """The table cannot store the rows."""
 
-    healing = Healing.NEVER
+    retry = Retry.NEVER
 
 
 class WarehouseUnavailable(PipelineError):
     """The database is unreachable, busy or full; a retry may succeed."""
 
-    healing = Healing.LIKELY
+    retry = Retry.LIKELY
 
 
 def database_url(pipeline: Pipeline, url: str | None) -> str:

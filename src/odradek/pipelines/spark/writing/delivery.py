@@ -19,9 +19,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import Delivery
-from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.operating.client_settings import librdkafka_settings
-from odradek.pipelines.spark.computing.frames import ORIGIN
+from odradek.pipelines.spark.frames import ORIGIN
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.kafka_records import producer_of, producers_of
 from odradek.pipelines.spark.writing.transactional_writer import (
@@ -54,7 +54,7 @@ COLUMNS = ("topic", "key", "value", "headers")
 class SplitsUnknown(PipelineError):
     """The number of splits cannot be determined. A wrong number would write records twice, so none is assumed."""
 
-    healing = Healing.LIKELY
+    retry = Retry.LIKELY
 
 
 def marks_topic(pipeline: Pipeline) -> str:

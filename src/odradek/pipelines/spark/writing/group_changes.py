@@ -14,14 +14,14 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.planning.paths import path_of
 from odradek.pipelines.planning.plan import RowSql
-from odradek.pipelines.spark.computing.frames import column, quoted
+from odradek.pipelines.spark.frames import column, quoted
 from odradek.pipelines.spark.writing.stored_values import unstorable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from odradek.pipelines.planning.plan import End, Flow, Plan, Table
-    from odradek.pipelines.spark.computing.batch_rows import RowsByName
+    from odradek.pipelines.spark.frames import RowsByName
 
 REFUSING = frozenset({Otherwise.DROP, Otherwise.QUARANTINE})
 

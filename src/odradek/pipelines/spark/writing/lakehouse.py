@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 from odradek.pipelines.definition.vocabulary import LakehouseFormat
 from odradek.pipelines.planning.plan import EndMode
 from odradek.pipelines.planning.splitting import is_of_current_groups
-from odradek.pipelines.spark.computing.frames import column, quoted
+from odradek.pipelines.spark.frames import column, quoted
 from odradek.pipelines.spark.writing.batches import shown_names
 from odradek.pipelines.spark.writing.group_changes import lost_groups
 from odradek.pipelines.spark.writing.latest_rows import latest
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import LakehouseTarget, Pipeline
     from odradek.pipelines.planning.plan import End, Flow, Plan
-    from odradek.pipelines.spark.computing.batch_rows import RowsByName
+    from odradek.pipelines.spark.frames import RowsByName
     from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
 RECENT_COMMITS = 20

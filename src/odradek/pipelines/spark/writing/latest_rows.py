@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.computing.frames import INTERNAL, ORIGIN, column, has_origin
+from odradek.pipelines.spark.frames import INTERNAL, ORIGIN, column, has_origin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from odradek.pipelines.planning.plan import Flow, Plan
-    from odradek.pipelines.spark.computing.batch_rows import RowsByName
+    from odradek.pipelines.spark.frames import RowsByName
     from odradek.pipelines.spark.writing.delivery import Transactions
     from odradek.pipelines.spark.writing.kafka_records import Producer
     from odradek.pipelines.spark.writing.warehouse import BatchNumber

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from odradek.pipelines.definition.model import Source, TableTarget, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.operations import PythonFunction
 from odradek.pipelines.definition.vocabulary import Delivery
-from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.databases import database_url
 from odradek.pipelines.spark.writing.delivery import FlowWrites, SplitsUnknown, assignment_of, group_of, splits_of
@@ -44,7 +44,7 @@ PAUSE_S = 0.2
 class TakeoverFailed(PipelineError):
     """No transaction could be committed. Brokers without transactions fail like those that are unavailable."""
 
-    healing = Healing.PERHAPS
+    retry = Retry.PERHAPS
 
 
 def take_over(pipeline: Pipeline, flows: Sequence[FlowWrites], cluster: str | None) -> int:
@@ -122,7 +122,7 @@ QUERY_ID = "sql.streaming.queryId"  # set by Spark for the thread that runs a ba
 class BatchUnidentified(PipelineError):
     """Spark did not report the query id of a batch."""
 
-    healing = Healing.NEVER
+    retry = Retry.NEVER
 
 
 def number_of(batch: DataFrame, flow: str, number: int, epoch: int = 0, run: str = "") -> BatchNumber:

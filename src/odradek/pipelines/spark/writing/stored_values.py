@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 from odradek.pipelines.definition.model import FilesTarget, LakehouseTarget, TableTarget
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.planning.plan import Check, EndMode
-from odradek.pipelines.spark.computing.frames import INTERNAL, column, quoted, visible_names
+from odradek.pipelines.spark.frames import INTERNAL, column, quoted, visible_names
 from odradek.pipelines.spark.writing.databases import database_url, parsed_url
 from odradek.pipelines.sql.row_errors import expression_may_fail
 

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery
-from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.operating.client_settings import librdkafka_settings
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.delivery import SPLITS, marks_topic
@@ -43,13 +43,13 @@ TOPIC_CONFIG = {"max.message.bytes": str(8 * 1024 * 1024)}
 class TopicMissing(PipelineError):
     """The topic of a source does not exist."""
 
-    healing = Healing.LIKELY
+    retry = Retry.LIKELY
 
 
 class BrokersUnavailable(PipelineError):
     """No broker is reachable."""
 
-    healing = Healing.LIKELY
+    retry = Retry.LIKELY
 
 
 class TopicRefused(PipelineError):

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from odradek.pipelines.operating.backoff import TAKEN_OVER
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -43,7 +45,6 @@ TRANSIENT = {
     "_TIMED_OUT", "_TRANSPORT", "_WAIT_COORD",
 }  # fmt: skip
 FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"}
-TAKEN_OVER = "another run of this pipeline took over"
 
 
 class DeliveryFailed(Exception):

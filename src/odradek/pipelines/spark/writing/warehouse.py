@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.change_data import (
     ChangeData,
@@ -54,7 +54,7 @@ LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's SQLSTATE
 class RunReplaced(PipelineError):
     """A later run of the same pipeline writes."""
 
-    healing = Healing.NEVER
+    retry = Retry.NEVER
 
 
 @dataclass(frozen=True, slots=True)

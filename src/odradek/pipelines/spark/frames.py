@@ -7,7 +7,7 @@ users never see them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import Column, DataFrame
+
+    from odradek.pipelines.planning.plan import End, Flow
 
 ORIGIN = "__origin"
 REJECTED = "__rejected"
@@ -32,6 +34,10 @@ UNMARKED = "odradek.unmarked"  # metadata of a column whose mark is removed
 
 def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def column(name: str) -> Column:
@@ -133,3 +139,15 @@ def with_filter_barrier(frame: DataFrame, time: str | None = None) -> DataFrame:
     least = F.lit(0) if time is None else F.least(F.lit(0), F.hash(column(time)))
     # The id is not deterministic for Spark, so that its optimizer leaves the filter where it is.
     return frame.where(F.spark_partition_id() >= least)
+
+
+class RowsByName(Protocol):
+    """The rows of a batch, by table."""
+
+    def rows(self, name: str) -> DataFrame: ...
+
+    def of_end(self, end: End) -> DataFrame:
+        """The rows that an end writes: those of its input without those that its target cannot store."""
+
+    def groups(self, flow: Flow) -> DataFrame | None:
+        """The columns of the groups of a batch, if these can change."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.computing.frames import (
+from odradek.pipelines.spark.frames import (
     RECORD_NAMES,
     event_times_of,
     is_divided,

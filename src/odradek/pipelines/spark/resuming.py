@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 
 from odradek.conventions.client_properties import UntranslatableSetting
 from odradek.pipelines.definition.model import TopicOrigin
-from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.operating.checkpoints import LOCK, Checkpoints
 from odradek.pipelines.operating.fingerprints import Fingerprints, find_changes, fingerprints, merge
 from odradek.pipelines.operating.locks import Taken, claimed, held
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 class CheckpointTaken(PipelineError):
     """Another process uses the checkpoint."""
 
-    healing = Healing.NEVER
+    retry = Retry.NEVER
 
 
 class CheckpointRefused(PipelineError):
     """The definition is not compatible with the checkpoint."""
 
-    healing = Healing.NEVER
+    retry = Retry.NEVER
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def exclusive_access(
 
 
 @contextmanager
-def continuing(
+def resuming(
     plan: Plan,
     cluster: Cluster,
     say: Callable[[str], None],

@@ -10,13 +10,13 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
-from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.operating.fingerprints import fingerprints
+from odradek.pipelines.planning.loading import load_yaml
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.continuing import CheckpointRefused, accept, clusters_of
 from odradek.pipelines.spark.engines.progress import topic_ends
+from odradek.pipelines.spark.resuming import CheckpointRefused, accept, clusters_of
 from odradek.pipelines.spark.writing.topics import Cluster
 from odradek.testing import RunningBroker
 
