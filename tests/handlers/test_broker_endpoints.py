@@ -142,3 +142,16 @@ def test_a_java_client_is_not_told_of_a_broker_that_was_fenced_lately(cluster: S
     cluster.client.software_name = JAVA_CLIENT
     response = cluster.call(MetadataRequest(topics=None), MetadataResponse, 13)
     assert [broker.node_id for broker in response.brokers] == [HERE, REACHABLE]
+
+
+def test_a_java_client_is_not_told_of_a_broker_that_stops(cluster: SimulatedBroker) -> None:
+    """Its process may end before the controller has fenced it."""
+    controller = cluster.services.controller
+    assert isinstance(controller, LocalControllerChannel)
+    stopping = BrokerImage(REACHABLE, CLIENT_ENDPOINT, is_shutting_down=True)
+    cluster.run(controller.register_broker(stopping))
+    listed = [broker.node_id for broker in cluster.call(MetadataRequest(topics=None), MetadataResponse, 13).brokers]
+    assert listed == [HERE, FENCED, REACHABLE]
+    cluster.client.software_name = JAVA_CLIENT
+    response = cluster.call(MetadataRequest(topics=None), MetadataResponse, 13)
+    assert [broker.node_id for broker in response.brokers] == [HERE]

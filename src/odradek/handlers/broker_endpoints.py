@@ -31,10 +31,11 @@ def listed_brokers(context: RequestContext) -> dict[int, tuple[BrokerImage, Endp
     """The brokers of a Metadata response: those that can be reached, and those that were fenced lately.
 
     librdkafka removes a broker that is missing in a response. If partitions are still assigned to it, it then finds
-    their new leaders only with its next refresh, a second later. Kafka's Java clients do not need it: they get what
-    Kafka answers."""
+    their new leaders only with its next refresh, a second later. Kafka's Java clients do not need it. They get what
+    Kafka answers once a broker has stopped: a broker that stops leaves the list with its leaderships, because its
+    process may end before it is fenced."""
     if context.connection.software_name == JAVA_CLIENT:
-        return reachable_brokers(context)
+        return {node_id: found for node_id, found in reachable_brokers(context).items() if found[0].is_active}
     metadata = context.services.metadata
     return {
         node_id: found
