@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: up test more check style types suite oracle conformance bench soak lakehouse faults clients fuzz lock clean help
 
-# Some tests wait, so more of them run at once than there are cores. tests/worker_groups.py says which share a worker.
+# Some tests wait, so more of them run at once than there are cores. tests/parallel.py says which share a worker.
 WORKERS ?= 4
 PYTEST := $(BIN)/pytest -n $(WORKERS)
 

@@ -7,26 +7,22 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import hypothesis
 import pytest
+from _pytest.assertion.rewrite import AssertionRewritingHook
 
 from odradek.testing import RunningZooKeeper
 from tests.forks.brokers import start_brokers_as_forks
 from tests.jvm import build_cache, jars
 from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
-from tests.rewritten_modules import leave_package_as_it_is, rewrite_modules
 from tests.slow_files import ProcessorTimes, write_report
 from tests.suites import DEFAULT_SUITE, SUITES, chosen_suites, needs_spark, refuse_apache_kafka, start_order, suite_of
-from tests.worker_groups import GroupScheduling, write_groups
 
-pytest_plugins = ["tests.commands"]
+pytest_plugins = ["tests.commands", "tests.parallel"]
 
 _SHARED = pytest.StashKey[SharedKafka]()
 _TIMES = pytest.StashKey[ProcessorTimes]()
-_WORKER_INPUT = "shared_kafka_directory"
-_GROUPS = "groups.json"
 
 # An example takes as long as it takes: by default 200 ms are a failure, and a busy machine may pause for longer.
 _UNHURRIED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -62,13 +58,15 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
     build_cache.announcing = config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled
-    leave_package_as_it_is(config)
+    # The package has a plugin, for which pytest would rewrite all of its modules: as many lines as the tests have.
+    if isinstance(hook := config.pluginmanager.rewrite_hook, AssertionRewritingHook):  # none with --assert=plain
+        hook._must_rewrite.discard("odradek")
+        hook._marked_for_rewrite_cache.clear()
     start_brokers_as_forks()
-    if not hasattr(config, "workerinput"):
-        config.stash[_SHARED] = SharedKafka()
-        if config.getoption("slow_files"):
-            config.stash[_TIMES] = ProcessorTimes()
-            config.pluginmanager.register(config.stash[_TIMES])
+    config.stash[_SHARED] = SharedKafka()
+    if config.getoption("slow_files"):
+        config.stash[_TIMES] = ProcessorTimes()
+        config.pluginmanager.register(config.stash[_TIMES])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -76,25 +74,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shared.close()
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Called by pytest-xdist in the controller for each worker."""
-    node.workerinput[_WORKER_INPUT] = str(node.config.stash[_SHARED].directory)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:
-    """Called by pytest-xdist in the controller."""
-    return GroupScheduling(config, log, config.stash[_SHARED].directory / _GROUPS)
-
-
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
+def pytest_collection() -> None:
     gc.disable()  # collecting tests makes a million objects, which live until the end
-    worker_input = getattr(session.config, "workerinput", None)
-    if worker_input is not None:
-        worker = int(worker_input["workerid"].removeprefix("gw"))
-        rewrite_modules(session.config, worker, worker_input["workercount"])
 
 
 def pytest_collection_finish() -> None:
@@ -115,8 +97,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
         use_archive()
     items.sort(key=start_order)
-    if hasattr(config, "workerinput"):
-        write_groups(items, Path(config.workerinput[_WORKER_INPUT]) / _GROUPS)
 
 
 @pytest.fixture(scope="session")
@@ -129,10 +109,7 @@ def jvm() -> None:
 @pytest.fixture(scope="session")
 def apache_kafka(jvm: None, request: pytest.FixtureRequest) -> KafkaAddress:
     """The oracle: Apache Kafka, one for the whole run. Use topic names of your own."""
-    worker_input = getattr(request.config, "workerinput", None)
-    if worker_input is None:
-        return connect(request.config.stash[_SHARED].directory)
-    return connect(Path(worker_input[_WORKER_INPUT]))
+    return connect(request.config.stash[_SHARED].directory)
 
 
 @pytest.fixture(scope="module")

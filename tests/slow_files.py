@@ -1,7 +1,7 @@
 """The report of `--slow-files N`: processor time by file, folder and kind of process, with everything that tests start.
 
-The controller of pytest-xdist adopts the processes that outlive their parents and waits for them, so that nothing that
-a test starts leaves its family and the total is exact. Which file used it is known to a fraction of a second.
+The process that forks the workers adopts the processes that outlive their parents and waits for them, so that nothing
+that a test starts leaves its family and the total is exact. Which file used it is known to a fraction of a second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pytest
@@ -23,15 +23,14 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 SET_CHILD_SUBREAPER = 36  # of prctl(2)
 PAUSE_S = 0.2  # reading /proc takes some milliseconds
 SHORTEST_PAUSE_S = 0.05
-UNNAMED = "(collection, controller, ends of workers)"
+UNNAMED = "(collection, reports, ends of workers)"
 SHORT = "processes that end at once"
 KINDS = {  # by a part of the command line
     "org.apache.zookeeper": "ZooKeeper",
     "org.apache.spark": "Spark's JVMs",
     "java": "other JVMs",
     "pyspark": "Spark's Python",
-    "exec(eval(sys.stdin": "pytest's workers",
-    "bin/pytest": "pytest",
+    "bin/pytest": "pytest's workers",
     "odradek.server.main": "brokers",  # forks of a process that has imported it
     "odradek broker": "brokers",
     "odradek": "commands",
@@ -40,7 +39,7 @@ KINDS = {  # by a part of the command line
 
 @dataclass
 class Process:
-    """`worker` is the child of the controller that it descends from."""
+    """`worker` is the child of this process that it descends from."""
 
     started: int
     first_parent: int
@@ -72,7 +71,7 @@ def descendants_seconds() -> float:
 
 
 class ProcessorTimes:
-    """A plugin of the controller, or of the process that runs the tests alone."""
+    """A plugin of the process that collects the tests. Workers have it too, and do not use it."""
 
     def __init__(self) -> None:
         ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -87,12 +86,12 @@ class ProcessorTimes:
         self.seconds_of_kinds: defaultdict[str, float] = defaultdict(float)
         threading.Thread(target=self._watch, daemon=True).start()
 
-    def pytest_xdist_node_collection_finished(self, node: Any) -> None:
-        self._charge(UNNAMED, node)
+    def pytest_collection_finish(self) -> None:
+        self._charge(UNNAMED, self._own)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "teardown":
-            self._charge(report.nodeid.partition("::")[0], getattr(report, "node", None))
+            self._charge(report.nodeid.partition("::")[0], getattr(report, "worker", self._own))
 
     def finish(self) -> None:
         with self._lock:
@@ -107,9 +106,10 @@ class ProcessorTimes:
                 self._sample()
             time.sleep(PAUSE_S)  # a poll's pause
 
-    def _charge(self, file: str, node: Any) -> None:
+    def _charge(self, file: str, worker: int) -> None:
         """What a worker and its descendants have used since the last call is what this file used."""
-        worker = self._own if node is None else node.gateway._io.popen.pid
+        if os.getpid() != self._own:
+            return  # in a worker, where a thread that does not exist may hold the lock
         with self._lock:
             if time.monotonic() - self._sampled_at > SHORTEST_PAUSE_S:
                 self._sample()
@@ -126,7 +126,7 @@ class ProcessorTimes:
                 worker = number if parent not in alive or parent == self._own else alive[parent].worker
                 process = Process(started, parent, worker)
             if own_s > process.own_s:
-                process.kind = kind_of(number) or process.kind
+                process.kind = "pytest" if number == self._own else kind_of(number) or process.kind
                 self.seconds_of_kinds[process.kind] += own_s - process.own_s
             process.own_s, process.all_s = own_s, own_s + children_s
             alive[number] = process

@@ -1,6 +1,5 @@
 """Every processor second is charged to the file of the test that caused it, also those of processes left behind."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +12,11 @@ FILES = {
     "conftest.py": """
 from tests.slow_files import ProcessorTimes, write_report
 
+pytest_plugins = ["tests.parallel"]
+
 def pytest_configure(config):
-    if not hasattr(config, "workerinput"):
-        config.times = ProcessorTimes()
-        config.pluginmanager.register(config.times)
+    config.times = ProcessorTimes()
+    config.pluginmanager.register(config.times)
 
 def pytest_terminal_summary(terminalreporter, config):
     write_report(terminalreporter, config.times, 10)
@@ -51,9 +51,9 @@ def test_orphan():
 def test_seconds_are_charged_to_the_file_that_caused_them(tmp_path: Path, workers: str) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
-    command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "-n", workers, f"--rootdir={tmp_path}"]
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-p", "no:randomly", "-n", workers]
+    command += [f"--rootdir={tmp_path}", str(tmp_path)]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     cells = (line.split("|") for line in ran.stdout.splitlines() if line.startswith("| "))
     seconds = {row[1].strip(): float(row[2]) for row in cells}

@@ -1,8 +1,8 @@
-"""One Apache Kafka for a whole test run, started by the first pytest-xdist worker that needs it.
+"""One Apache Kafka for a whole test run, started by the first worker that needs it.
 
-The controller of the run owns it: it holds the writing end of a named pipe that is the broker's standard input, so the
-broker ends with the controller, even when that is killed. Workers start it under a file lock and write its address to
-a file.
+The process that collects the tests owns it: it holds the writing end of a named pipe that is the broker's standard
+input, so the broker ends with that process, even when that is killed. Workers start it under a file lock and write its
+address to a file.
 """
 
 import json
@@ -49,7 +49,7 @@ def connect(directory: Path) -> KafkaAddress:
 
 
 class SharedKafka:
-    """The controller's side: a directory for the workers, and the end of the broker at the end of the run."""
+    """The owner's side: a directory for the workers, and the end of the broker at the end of the run."""
 
     def __init__(self) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="shared-kafka-"))
