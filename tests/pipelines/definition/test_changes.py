@@ -60,11 +60,8 @@ def test_python_declares_the_same() -> None:
             "sink 'o' uses rand, which the rows do not",
         ),
         ("table: t, key: id, changes: {key: id, sequence: at}", "sink 'o' has key, and its changes decide"),
-        ("table: t, mode: append, changes: {key: id, sequence: at}", "sink 'o' has mode, and its changes decide"),
         ("table: t, changes: {key: id, sequence: at, history: true, remember: 1 day}", "which keeps deletions"),
         ("topic: t, changes: {key: id, sequence: at}", "changes of sink 'o' applies to table, not to topic"),
-        (DELTA + ", mode: merge}", "has mode: merge but no key"),
-        (DELTA + ", mode: append, key: id}", "has a key, and its rows are appended"),
         (DELTA + "}, changes: {key: id, sequence: at}", "changes of sink 'o' applies to table, not to lakehouse"),
         (DELTA + ", key: nope}", "sink 'o' names the column 'nope', which 'rigs' has not"),
         (DELTA + ", partition_by: nope}", "sink 'o' names the column 'nope', which 'rigs' has not"),
@@ -93,5 +90,4 @@ sinks:
     assert definition.pipeline is not None, definition.problems
     appended, merged = definition.pipeline.sinks
     assert appended.target == LakehouseTarget(LakehouseFormat.DELTA, path="lake/t", partition_by=("id",))
-    assert [each.mode for each in (appended, merged)] == [SinkMode.APPEND, SinkMode.UPSERT]
     assert merged.target == LakehouseTarget(LakehouseFormat.DELTA, table="db.m", key=("id",))

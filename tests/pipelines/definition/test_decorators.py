@@ -117,7 +117,7 @@ steps:
   visits: {from: shown, by: id, window: {column: shown_at, gap: 30 minutes}, aggregate: {n: count(*)}}
 sinks:
   out: {from: located, topic: out, key: id}
-  table: {from: per_minute, table: t, key: [id, window_start], mode: upsert}
+  table: {from: per_minute, table: t, key: [id, window_start]}
   call: {from: high, python: "defined:call"}
   planted: {from: planted, topic: planted, key: cubed(pressure)}
   pairs: {from: pairs, topic: pairs}

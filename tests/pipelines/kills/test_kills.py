@@ -41,7 +41,7 @@ sinks:
   all: {from: readings, topic: "@out", key: pump}
   odd: {from: odd, topic: "@odd", value: [id]}
   archive: {from: readings, files: {path: archive, format: json}}
-  table: {from: readings, table: every_row, mode: append}
+  table: {from: readings, table: every_row}
 views:
   latest: {from: readings, key: [pump], order_by: id}
   totals: {from: readings, by: [pump], aggregate: {events: count(*), added: sum(id)}}

@@ -58,7 +58,7 @@ sinks:
   loud: {from: loud, topic: "@loud", key: id, headers: {name: name}}
   unique: {from: unique, topic: "@unique", key: "concat('pump ', pump)", value: [id]}
   met: {from: met, topic: "@met", key: pump}
-  minutes: {from: minutes, table: minutes, key: [pump, window_start], mode: upsert}
+  minutes: {from: minutes, table: minutes, key: [pump, window_start]}
   archive: {from: named, files: {path: archive, format: json}}
 views:
   last: {from: good, key: [pump], order_by: at}

@@ -63,7 +63,7 @@ steps:
     by: [pump]
     aggregate: {events: count(*), mean: avg(pressure)}
 sinks:
-  table: {from: minutes, table: minutes, key: [pump, window_start], mode: upsert}
+  table: {from: minutes, table: minutes, key: [pump, window_start]}
   finished: {from: minutes, topic: "@finished", key: pump}
 """
 ROWS = [

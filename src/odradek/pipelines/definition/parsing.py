@@ -305,7 +305,7 @@ def changes_of(found: Values) -> model.Changes | None:
 
 def refuse_beside_changes(found: Values) -> None:
     """Refuses other keys that decide which rows are kept."""
-    for key in ("key", "order_by", "mode"):
+    for key in ("key", "order_by"):
         if key in found:
             message = f"{found.what} has {key}, and its changes decide which rows are kept"
             found.error(key, message, f"remove {key}")
@@ -313,33 +313,15 @@ def refuse_beside_changes(found: Values) -> None:
 
 def sink_of(name: Scalar, found: Values) -> model.Sink | None:
     target = TARGETS[found.kind](found) if found.kind else None
-    mode = vocabulary.SinkMode.APPEND
     if "changes" in found:
         refuse_beside_changes(found)
-    elif found.kind == "table":
-        mode = table_mode(found)
-    elif found.kind != "lakehouse":
-        mode = found["mode"] or vocabulary.SinkMode.APPEND
-    if isinstance(target, model.LakehouseTarget) and target.key:
-        mode = vocabulary.SinkMode.UPSERT
+    elif "order_by" in found and "key" not in found:
+        message = f"{found.what} has order_by, which decides between rows of the same key, and no key"
+        found.error("order_by", message, "name the key columns: key: [id]")
     if target is None or not found["from"]:
         return None
+    mode = found["mode"] or vocabulary.SinkMode.APPEND
     return model.Sink(name.text, found["from"], target, mode, name.place, found.places)
-
-
-def table_mode(found: Values) -> vocabulary.SinkMode:
-    default = vocabulary.SinkMode.UPSERT if "key" in found else vocabulary.SinkMode.APPEND
-    mode: vocabulary.SinkMode = found["mode"] or default
-    if mode is vocabulary.SinkMode.UPSERT and "key" not in found:
-        where = found.place_of("mode")
-        found.problems.error(where, f"{found.what} has mode: upsert but no key", "name the key columns: key: [id]")
-    elif mode is vocabulary.SinkMode.APPEND and "order_by" in found:
-        decides = "has order_by, which decides between rows of the same key, but its rows are appended"
-        found.error("order_by", f"{found.what} {decides}", "name the key columns: key: [id], and remove mode: append")
-    elif mode is vocabulary.SinkMode.APPEND and "key" in found:
-        message = f"{found.what} has a key, and its rows are appended: no row would replace that of its key"
-        found.error("key", message, "remove key, or mode: append")
-    return mode
 
 
 def topic_target(found: Values) -> model.TopicTarget | None:
@@ -365,19 +347,11 @@ def table_target(found: Values) -> model.TableTarget | None:
 
 def lakehouse_target(found: Values) -> model.LakehouseTarget | None:
     inner: Values = found["lakehouse"]
-    key = inner["key"] or ()
-    mode = inner["mode"] or (vocabulary.LakehouseMode.MERGE if key else vocabulary.LakehouseMode.APPEND)
-    if mode is vocabulary.LakehouseMode.MERGE and not key:
-        inner.problems.error(inner.place, f"{inner.what} has mode: merge but no key", "name the key columns: key: [id]")
-    elif mode is vocabulary.LakehouseMode.APPEND and key:
-        inner.error("key", f"{inner.what} has a key, and its rows are appended", "remove key, or mode: append")
     if inner["format"] is vocabulary.LakehouseFormat.ICEBERG and inner["path"] is not None:
         message = f"{inner.what} has a path, and Iceberg tables are found by their name in a catalog"
         hint = "write table: catalog.schema.name, and set the catalog under spark: of the pipeline"
         inner.error("path", message, hint)
-    if not inner.is_whole:
-        return None
-    return model.LakehouseTarget(inner["format"], inner["table"], inner["path"], key, inner["partition_by"])
+    return inner.made(model.LakehouseTarget)
 
 
 def console_target(found: Values) -> model.ConsoleTarget:

@@ -48,7 +48,6 @@ class SinkMode(StrEnum):
 
     APPEND = "append"  # final rows only
     UPDATE = "update"  # every row that changed
-    UPSERT = "upsert"  # every row that changed, replacing the table's row of the same key
 
 
 class StateClock(StrEnum):
@@ -76,11 +75,6 @@ class LakehouseFormat(StrEnum):
 
     DELTA = "delta"
     ICEBERG = "iceberg"
-
-
-class LakehouseMode(StrEnum):
-    APPEND = "append"
-    MERGE = "merge"  # a row replaces that of its key
 
 
 class Tombstones(StrEnum):

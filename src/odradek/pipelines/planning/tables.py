@@ -59,11 +59,6 @@ if TYPE_CHECKING:
 
 NAMES, SQL = "OD02", "OD03"  # codes of problems with names, and with SQL that cannot be read
 NO_EVENT_TIME = "no event time"
-SINK_MODES = {
-    SinkMode.APPEND: EndMode.APPEND,
-    SinkMode.UPDATE: EndMode.UPDATE,
-    SinkMode.UPSERT: EndMode.KEYED,
-}
 
 
 def make_plan(pipeline: Pipeline, problems: Problems, broken: frozenset[str] = frozenset()) -> Plan:
@@ -246,15 +241,11 @@ class _Maker:
 def _sink_ends(pipeline: Pipeline, maker: _Maker) -> Iterator[End]:
     for sink in pipeline.sinks:
         target = sink.target
-        mode = SINK_MODES[sink.mode]
-        key: tuple[str, ...] = ()
-        order_by: tuple[str, ...] = ()
-        if isinstance(target, TableTarget) and target.changes is not None:
-            mode, key, order_by = EndMode.CHANGES, target.changes.key, (target.changes.sequence,)
-        elif isinstance(target, TableTarget):
-            key, order_by = target.key, target.order_by
-        elif isinstance(target, LakehouseTarget):
-            key = target.key
+        key = target.key if isinstance(target, TableTarget | LakehouseTarget) else ()
+        order_by = target.order_by if isinstance(target, TableTarget) else ()
+        mode = EndMode.KEYED if key else EndMode.UPDATE if sink.mode is SinkMode.UPDATE else EndMode.APPEND
+        if sink.changes is not None:
+            mode, key, order_by = EndMode.CHANGES, sink.changes.key, (sink.changes.sequence,)
         if sink.input.lower() in maker.tables:
             yield End(sink.name, sink.input, target, mode, key, order_by, False, sink.place, sink.places)
 

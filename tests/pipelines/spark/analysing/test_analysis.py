@@ -60,7 +60,7 @@ def test_tables_have_the_columns_that_spark_gives_them(spark: SparkSession) -> N
           placed: {sql: "select o.id, c.country from Orders o left join customers c using (customer)"}
           each: {sql: "select id, int(w) + 1 as n from orders lateral view explode(split(customer, ' ')) t as w"}
         sinks:
-          hourly: {from: hourly, table: hourly, key: [customer, until], mode: upsert}
+          hourly: {from: hourly, table: hourly, key: [customer, until]}
           paid: {from: paid, topic: paid, key: "concat(name, '-', id)"}
           placed: {from: placed, topic: placed}
           each: {from: each, topic: each}
@@ -80,7 +80,7 @@ def test_tables_have_the_columns_that_spark_gives_them(spark: SparkSession) -> N
          "15:33: error OP016: step 's' casts the STRING orders.customer implicitly"),
         ('{sql: "select id, size(amount) as n from orders"}', "topic: out", "15:24: error OD05: Cannot resolve"),
         ('{sql: "select id, nosuch(amount) as n from orders"}', "topic: out", "15:24: error OD05: Cannot resolve"),
-        ("{from: orders, aggregate: {n: sum(size(id))}, by: [customer]}", "{table: out, key: customer, mode: upsert}",
+        ("{from: orders, aggregate: {n: sum(size(id))}, by: [customer]}", "{table: out, key: customer}",
          "15:36: error OD05: Cannot resolve"),
         ('{sql: "select id, amount * 2 as twice from orders"}', "topic: out, key: size(twice)",
          "16:41: error OD05: Cannot resolve"),

@@ -64,8 +64,8 @@ steps:
   settled: {from: orders, join: {stream: payments, on: [id], within: 1 minute, how: left}}
 sinks:
   counted: {from: counted, topic: counted}
-  few: {from: counted, table: few, key: [k, since], mode: upsert}
-  totals: {from: totals, table: totals, key: [k], mode: upsert}
+  few: {from: counted, table: few, key: [k, since]}
+  totals: {from: totals, table: totals, key: [k]}
   unique: {from: unique, topic: unique, value: [id, n]}
   settled: {from: settled, topic: settled, value: [id, paid]}
 """,

@@ -61,7 +61,7 @@ def test_rows_are_written_to_tables(spark: SparkSession, tmp_path: Path) -> None
 sinks:
   out: {from: known, topic: out, key: k, value: [id]}
   every: {from: known, table: every}
-  latest: {from: known, table: latest, key: [k], order_by: id, mode: upsert}
+  latest: {from: known, table: latest, key: [k], order_by: id}
   files: {from: known, files: {path: files, format: json}}
 """,
     )
