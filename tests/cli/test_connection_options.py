@@ -8,16 +8,13 @@ import click
 import pytest
 
 from odradek.cli.main import root
-from odradek.pipelines.planning.loading import PROFILE_VARIABLE
 from odradek.server.main import OTHER_VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ADDRESS = "--bootstrap-server"
-PROFILE_OPTION_HELP = "Profile of the definition. Default: $ODRADEK_PIPELINE_PROFILE, or none."
-FILES = {"--secure", "--command-config"}
-PROFILES = {"--profile", "--cluster-profile"}
+OPTIONS = {"--profile", "--secure", "--command-config"}
 
 
 def leaves(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -45,22 +42,11 @@ def test_commands_of_all_kinds_connect() -> None:
 
 @pytest.mark.parametrize("name", CONNECTING)
 def test_a_command_with_an_address_takes_credentials(name: str) -> None:
-    options = options_of(COMMANDS[name])
-    assert options >= FILES, f"odradek {name} lacks {', '.join(FILES - options)}"
-    assert options & PROFILES, f"odradek {name} takes no profile with address and credentials"
+    lacking = OPTIONS - options_of(COMMANDS[name])
+    assert not lacking, f"odradek {name} lacks {', '.join(lacking)}"
 
 
 def test_a_broker_does_not_take_the_variables_of_commands_for_properties() -> None:
     variables = {str(each.envvar) for command in COMMANDS.values() for each in command.params if each.envvar}
     assert {"ODRADEK_BOOTSTRAP_SERVER", "ODRADEK_PROFILE"} <= variables
-    assert {*variables, PROFILE_VARIABLE} <= set(OTHER_VARIABLES)
-
-
-def test_a_definition_and_a_cluster_have_profiles_of_their_own() -> None:
-    found = 0
-    for name, command in COMMANDS.items():
-        options = options_of(command)
-        if ADDRESS in options and PROFILE_OPTION_HELP in {getattr(each, "help", "") for each in command.params}:
-            assert options >= PROFILES, f"odradek {name} must distinguish both profiles"
-            found += 1
-    assert found > 3
+    assert variables <= set(OTHER_VARIABLES)

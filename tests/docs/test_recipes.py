@@ -38,9 +38,5 @@ def test_a_recipe_is_valid(folder: Path, name: str) -> None:
     assert f"{found.pipeline.name}.yml" == name
 
 
-def test_the_profile_of_a_recipe_is_valid(folder: Path) -> None:
-    assert problems(folder / "reported.yml", Choices("prod", {"limit": "500"})) == []
-
-
 def test_every_definition_of_the_page_is_checked() -> None:
     assert TEXT.count("```yaml\n") == len(DEFINITIONS) > 10

@@ -100,7 +100,7 @@ def use(name: str | None, is_none: bool, as_json: bool) -> None:
     """Choose the profile of commands that name no cluster.
 
     --profile, ODRADEK_PROFILE, --bootstrap-server, ODRADEK_BOOTSTRAP_SERVER, --secure and --command-config name one:
-    with these the default does not apply. Pipelines have their own cluster, and take --cluster-profile.
+    with these the default does not apply. Pipelines have their own cluster, and take --profile.
     """
     if (name is None) is not is_none:
         raise click.UsageError("give the NAME of a profile, or --none")

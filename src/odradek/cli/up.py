@@ -314,7 +314,7 @@ def running_cluster(bootstrap_server: str | None) -> dict[str, str] | None:
     if bootstrap_server is None and not chosen:
         return None
     return chosen_properties(
-        profile=chosen.get("cluster_profile"),
+        profile=chosen.get("profile"),
         secure=chosen.get("secure"),
         command_config=chosen.get("command_config"),
         given={},
@@ -349,9 +349,8 @@ class ConsoleProcess:
     """`odradek console`. The screen points to its page of the example; a line says why there is none."""
 
     def __init__(self, cluster: Cluster, port: int, screen: LineScreen, example: str) -> None:
-        connection = [each.replace("--cluster-profile=", "--profile=") for each in connection_arguments()]
         self._command = odradek_command(
-            "console", "--bootstrap-server", cluster.bootstrap_servers, *connection,
+            "console", "--bootstrap-server", cluster.bootstrap_servers, *connection_arguments(),
             "--listen", f"127.0.0.1:{port}", "--format", "json",
         )  # fmt: skip
         page = f"examples/{example}" if example else ""

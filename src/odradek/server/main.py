@@ -40,7 +40,6 @@ OTHER_VARIABLES = (
     "ODRADEK_LOG_LEVEL",
     "ODRADEK_LOG_FORMAT",
     "ODRADEK_NO_STATUS_TOPIC",
-    "ODRADEK_PIPELINE_PROFILE",
     "ODRADEK_PROFILE",
 )
 SECURE_FILE = "broker.properties"  # in a directory of `odradek secure init`

@@ -1,4 +1,4 @@
-"""`--profile` and `--set` of the pipeline commands, and secrets that no command prints."""
+"""`--set` of the pipeline commands, and secrets that no command prints."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 DEFINITION = """
 pipeline: p
 parameters: {topic: in}
-profiles: {prod: {parameters: {topic: in-prod}, dead_letters: dead-prod}}
 sources: {s: {topic: "${topic}", format: text}}
 sinks: {o: {from: s, topic: out}}
 """
@@ -47,32 +46,16 @@ def topic_of(ran_output: str) -> str:
     return str(json.loads(ran_output)["nodes"][0]["detail"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ((), "topic in"),
-        (("--profile", "prod"), "topic in-prod"),
-        (("--set", "topic=other"), "topic other"),
-        (("--profile", "prod", "--set", "topic=other"), "topic other"),
-    ],
-)
-def test_the_command_line_chooses(offline: Run, file: str, arguments: tuple[str, ...], expected: str) -> None:
-    ran = offline("pipeline", "graph", file, "--format", "json", *arguments)
-    assert (ran.code, ran.errors) == (0, "")
-    assert topic_of(ran.output) == expected
-
-
-def test_the_environment_chooses_a_profile(offline: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ODRADEK_PROFILE", "of-a-cluster")
-    assert topic_of(offline("pipeline", "graph", file, "--format", "json").output) == "topic in"
-    monkeypatch.setenv("ODRADEK_PIPELINE_PROFILE", "prod")
-    assert topic_of(offline("pipeline", "graph", file, "--format", "json").output) == "topic in-prod"
+def test_the_command_line_chooses(offline: Run, file: str) -> None:
+    for arguments, expected in (((), "topic in"), (("--set", "topic=other"), "topic other")):
+        ran = offline("pipeline", "graph", file, "--format", "json", *arguments)
+        assert (ran.code, ran.errors) == (0, "")
+        assert topic_of(ran.output) == expected
 
 
 def test_what_does_not_exist_is_reported(offline: Run, file: str) -> None:
-    ran = offline("pipeline", "validate", file, "--profile", "prood", "--set", "topik=x")
+    ran = offline("pipeline", "validate", file, "--set", "topik=x")
     assert ran.code == 1
-    assert "there is no profile 'prood'; did you mean 'prod'?" in ran.output
     assert "'topik' is not a parameter of the pipeline; did you mean 'topic'?" in ran.output
     assert "'x' is not key=value" in offline("pipeline", "validate", file, "--set", "x").errors
 
@@ -82,7 +65,7 @@ def test_every_command_with_a_definition_has_the_options() -> None:
     for each in (*(pipeline.get_command(context, name) for name in COMMANDS), sql):
         assert each is not None
         options = {option for parameter in each.params for option in parameter.opts}
-        assert {"--profile", "--set"} <= options, each.name
+        assert "--set" in options, each.name
 
 
 def test_children_get_the_same_choices() -> None:
@@ -93,8 +76,8 @@ def test_children_get_the_same_choices() -> None:
     def command() -> None:
         seen.extend([chosen(), chosen_arguments()])
 
-    command.main(["--profile", "prod", "--set", "a=1", "--set", "b="], standalone_mode=False)
-    assert seen == [Choices("prod", {"a": "1", "b": ""}), ["--profile=prod", "--set=a=1", "--set=b="]]
+    command.main(["--set", "a=1", "--set", "b="], standalone_mode=False)
+    assert seen == [Choices({"a": "1", "b": ""}), ["--set=a=1", "--set=b="]]
 
 
 def test_failures_do_not_show_secrets() -> None:

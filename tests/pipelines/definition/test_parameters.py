@@ -1,4 +1,4 @@
-"""Parameters, profiles and secrets: which value wins, which type it has, and where none may appear."""
+"""Parameters and secrets: which value wins, which type it has, and where none may appear."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.secrets import hidden
-from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.operating.fingerprints import fingerprints
 from odradek.pipelines.planning.lineage import draw_text, lineage_of
 from odradek.pipelines.planning.loading import NO_CHOICES, Choices, load_file, load_yaml
@@ -30,20 +29,6 @@ steps: {x: {sql: "select * from s where value > ${limit}"}}
 sinks: {o: {from: x, topic: "${target}"}}
 """
 PARAMETERS = HEAD + "parameters: {limit: 100, target: out}\n"
-PROFILES = (
-    PARAMETERS
-    + """
-bootstrap_servers: dev:9092
-spark: {a: 1, b: 2}
-profiles:
-  prod:
-    bootstrap_servers: ${BROKERS}
-    engine: batch
-    parameters: {limit: 500}
-    spark: {b: 3, c: "${limit}"}
-  test: {parameters: {target: tested}}
-"""
-)
 
 
 def load(
@@ -92,27 +77,9 @@ def test_a_parameter_may_be_a_list_or_a_mapping(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("environment", "choices", "expected"),
-    [
-        ({"limit": "1"}, Choices(), 100),  # a parameter hides the environment
-        ({"BROKERS": "b"}, Choices("prod"), 500),
-        ({"BROKERS": "b", "ODRADEK_PIPELINE_PROFILE": "prod"}, Choices(), 500),
-        ({"ODRADEK_PIPELINE_PROFILE": "prod"}, Choices("test"), 100),  # the option wins over the environment
-        ({"BROKERS": "b"}, Choices("prod", {"limit": "7"}), 7),
-        ({}, Choices(None, {"limit": "8"}), 8),
-    ],
-)
-def test_the_nearest_value_wins(tmp_path: Path, environment: dict[str, str], choices: Choices, expected: int) -> None:
-    assert limit_of(sound(tmp_path, PROFILES, environment, choices)) == expected
-
-
-def test_a_profile_overrides_settings_and_merges_mappings(tmp_path: Path) -> None:
-    found = sound(tmp_path, PROFILES, {"BROKERS": "prod:9092"}, Choices("prod"))
-    assert (found.bootstrap_servers, found.engine) == ("prod:9092", Engine.BATCH)
-    assert found.spark == {"a": "1", "b": "3", "c": "500"}
-    plain = sound(tmp_path, PROFILES)
-    assert (plain.bootstrap_servers, plain.spark) == ("dev:9092", {"a": "1", "b": "2"})
+def test_the_nearest_value_wins(tmp_path: Path) -> None:
+    assert limit_of(sound(tmp_path, PARAMETERS, {"limit": "1"})) == 100  # a parameter hides the environment
+    assert limit_of(sound(tmp_path, PARAMETERS, {"limit": "1"}, Choices({"limit": "8"}))) == 8
 
 
 def test_parameters_may_use_the_environment_and_each_other(tmp_path: Path) -> None:
@@ -129,39 +96,24 @@ def test_parameters_may_use_the_environment_and_each_other(tmp_path: Path) -> No
 
 def test_a_value_given_for_a_text_stays_text(tmp_path: Path) -> None:
     text = HEAD + "parameters: {limit: 1, target: out}\n"
-    found = sound(tmp_path, text, choices=Choices(None, {"target": "2026", "limit": "0x10"}))
+    found = sound(tmp_path, text, choices=Choices({"target": "2026", "limit": "0x10"}))
     assert (found.sinks[0].target.topic, limit_of(found)) == ("2026", 16)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
     ("text", "choices", "expected"),
     [
-        (PARAMETERS, Choices(None, {"limt": "1"}),
+        (PARAMETERS, Choices({"limt": "1"}),
          "2:1: 'limt' is not a parameter of the pipeline; did you mean 'limit'?"),
-        (PROFILES, Choices("prud"), "2:1: there is no profile 'prud'; did you mean 'prod'?"),
-        (PARAMETERS, Choices("prod"), "2:1: there is no profile 'prod'; declare it: profiles: {NAME: {…}}"),
         (
             PARAMETERS.replace("limit: 100", "limit: "),
             Choices(),
-            ("3:63: the parameter 'limit' has no value; give it one: --set limit=…, in the profile, or a default: "
-            "${limit:-…}"),
-        ),
-        (
-            PROFILES.replace("{limit: 500}", "{limt: 500}"),
-            Choices("prod"),
-            "14:18: 'limt' is not a parameter of the pipeline; did you mean 'limit'?",
-        ),
-        (
-            PROFILES.replace("engine: batch", "sinks: {}"),
-            Choices(),
-            ("13:5: unknown key 'sinks' of profile 'prod'; known keys: parameters, engine, delivery, "
-            "bootstrap_servers, kafka, trigger, state_trigger, dead_letters, warehouse, checkpoints, "
-            "master, spark"),
+            ("3:63: the parameter 'limit' has no value; give it one: --set limit=…, or a default: ${limit:-…}"),
         ),
         (HEAD + "parameters: {limits: 1, target: out}\n", Choices(),
          "3:63: the environment variable limit is not set; did you mean the parameter 'limits'?"),
-        (PARAMETERS + "profiles: [a]\n", Choices(),
-         "7:11: profiles of the pipeline must be a mapping of names, not a list; profiles: {name: …}"),
+        (HEAD + "parameters: [a]\n", Choices(),
+         "6:13: parameters of the pipeline must be a mapping of names, not a list; parameters: {name: …}"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_parameters_is_reported(tmp_path: Path, text: str, choices: Choices, expected: str) -> None:
@@ -261,12 +213,11 @@ def test_python_definitions_have_parameters_too(tmp_path: Path) -> None:
 
             p = Pipeline(
                 "p", bootstrap_servers="${HOST:-nowhere}:9092", parameters={"limit": 100}, master="${file:secret}",
-                profiles={"prod": {"parameters": {"limit": 500}}},
             )
             p.source("s", topic="t", format="text", max_records_per_batch="${limit}")
             p.sink("o", from_="s", console=True)
         """)
     )
-    (definition,) = load_file(str(tmp_path / "defined_p.py"), {"HOST": "h"}, Choices("prod"))
+    (definition,) = load_file(str(tmp_path / "defined_p.py"), {"HOST": "h"}, Choices({"limit": "500"}))
     found = definition.require()
     assert (found.bootstrap_servers, found.master, limit_of(found)) == ("h:9092", "geheim", 500)

@@ -1,8 +1,7 @@
 """The definition that a pipeline command names, and the options that override it: brokers, Spark, checkpoints, metrics.
 
-Values of these options are kept in the context of click, with the secrets that errors must not contain. `--profile` of
-these commands names a profile of the definition; `odradek --profile NAME` before the command, and `--cluster-profile
-NAME`, name an address with credentials that `odradek profile add` has kept. Child processes get the names of profiles,
+Values of these options are kept in the context of click, with the secrets that errors must not contain. `--profile`
+names an address with credentials that `odradek profile add` has kept. Child processes get the names of profiles,
 directories and files, never their content: other users of the machine can see command lines.
 """
 
@@ -32,7 +31,7 @@ NEEDED_PACKAGES = {"yaml": "PyYAML", "sqlglot": "sqlglot", "fastavro": "fastavro
 SPARK_PACKAGES = {"pyspark": "PySpark", "pandas": "pandas", "pyarrow": "PyArrow", "sqlalchemy": "SQLAlchemy"}
 ENGINES = ("standard", "realtime", "batch")
 SERVERS = "bootstrap.servers"
-CONNECTION = {"cluster_profile": "--cluster-profile", "secure": "--secure", "command_config": "--command-config"}
+CONNECTION = {"profile": "--profile", "secure": "--secure", "command_config": "--command-config"}
 OVERRIDES = {  # field of the definition: option
     "bootstrap_servers": "--bootstrap-server",
     "master": "--master",
@@ -80,7 +79,7 @@ from_option = option(
 
 
 def definition_options(function: F) -> F:
-    """`--profile` and `--set`. Failures of the command are reported without the definition's secrets."""
+    """`--set`. Failures of the command are reported without the definition's secrets."""
 
     def with_hidden_secrets(*arguments: Any, **rest: Any) -> Any:
         try:
@@ -90,7 +89,6 @@ def definition_options(function: F) -> F:
 
     return wrapped(
         function, with_hidden_secrets,
-        text_option("--profile", "NAME", "Profile of the definition. Default: $ODRADEK_PIPELINE_PROFILE, or none."),
         kept_option(
             "--set parameters", "NAME=VALUE", PAIR, "Value of a parameter of the definition. Repeatable.", multiple=True
         ),
@@ -98,14 +96,14 @@ def definition_options(function: F) -> F:
 
 
 def connection_options(function: F) -> F:
-    """`--cluster-profile`, `--secure` and `--command-config`; `with_connection` applies them."""
+    """`--profile`, `--secure` and `--command-config`; `with_connection` applies them."""
 
     def keeping(*arguments: Any, secure: str | None, command_config: str | None, **rest: Any) -> Any:
         kept().update(secure=secure, command_config=command_config)
         return function(*arguments, **rest)
 
     text = "Address and credentials of the brokers that `odradek profile add` has stored."
-    profile = text_option("--cluster-profile", "NAME", text)
+    profile = text_option("--profile", "NAME", text)
     return wrapped(function, keeping, profile, secure_option, command_config_option)
 
 
@@ -159,30 +157,28 @@ def chosen_metrics() -> Metrics:
 
 
 def chosen() -> Choices:
-    """The profile and the parameters of the command line."""
+    """The parameters of the command line."""
     from odradek.pipelines.planning.loading import Choices
 
-    return Choices(kept().get("profile"), dict(kept().get("parameters") or ()))
+    return Choices(dict(kept().get("parameters") or ()))
 
 
 def chosen_arguments() -> list[str]:
     """The same as arguments for a child process."""
-    choices = chosen()
-    profile = [] if choices.profile is None else [f"--profile={choices.profile}"]
-    return profile + [f"--set={name}={value}" for name, value in choices.parameters.items()]
+    return [f"--set={name}={value}" for name, value in chosen().parameters.items()]
 
 
 def connection_choices() -> dict[str, str]:
     found = {name: value for name in CONNECTION if (value := kept().get(name)) is not None}
-    if "cluster_profile" not in found and meta().get(PROFILE) is not None:
-        found["cluster_profile"] = meta()[PROFILE]
+    if "profile" not in found and meta().get(PROFILE) is not None:
+        found["profile"] = meta()[PROFILE]
     return found
 
 
 def connection_arguments() -> list[str]:
     """The connection as arguments for a child process."""
     found = connection_choices()
-    paths = {name: str(Path(value).absolute()) for name, value in found.items() if name != "cluster_profile"}
+    paths = {name: str(Path(value).absolute()) for name, value in found.items() if name != "profile"}
     return [f"{CONNECTION[name]}={value}" for name, value in {**found, **paths}.items()]
 
 
@@ -273,7 +269,7 @@ def with_connection(found: Pipeline) -> Pipeline:
     from odradek.admin.profiles import chosen_kafka_properties
 
     properties = chosen_kafka_properties(
-        profile=choices.get("cluster_profile"),
+        profile=choices.get("profile"),
         secure=choices.get("secure"),
         command_config=choices.get("command_config"),
     )

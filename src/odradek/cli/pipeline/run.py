@@ -130,7 +130,7 @@ def check_brokers(found: Pipeline) -> None:
     try:
         cluster.check_reachable()
     except RefusedConnection as refused:
-        advice = "a pipeline has such properties from --command-config, --cluster-profile or `kafka` in its definition"
+        advice = "a pipeline has such properties from --command-config, --profile or `kafka` in its definition"
         reason = found.without_secrets(refused.message).replace("-X ", "")
         raise Failure(f"{reason}; {advice}") from None
 

@@ -1,6 +1,6 @@
 """The keys of a definition: what each is, what it belongs to, its default. The schema of the YAML, declared once.
 
-The parser reads by it, relative paths and profiles are found by it, and the editor schema and `docs/keys.md` are made
+The parser reads by it, relative paths are found by it, and the editor schema and `docs/keys.md` are made
 of it. `parsing` adds what one key says about another.
 """
 
@@ -301,7 +301,6 @@ PIPELINE = Key("", Kind.KEYS, "A whole definition.", keys=(
     Key("pipeline", Kind.TEXT, "Name of the pipeline: letters, digits, dashes and underscores."),
     *SETTINGS,
     Key("parameters", Kind.OTHER, "Parameters by name, used as ${NAME}."),
-    Key("profiles", Kind.OTHER, "Settings by profile, chosen with --profile."),
     FUNCTION,
     SOURCE,
     STEP,

@@ -94,7 +94,7 @@ class Substitution:
                 self._problems.error(place, message, f"write ${{{name}}} alone")
                 return ""
             if found.value is None and not has_default:
-                hint = f"give it one: --set {name}=…, in the profile, or a default: ${{{name}:-…}}"
+                hint = f"give it one: --set {name}=…, or a default: ${{{name}:-…}}"
                 self._problems.error(place, f"the parameter '{name}' has no value", hint)
             return None if found.value is None else found.text
         if name not in self._environment and not has_default:

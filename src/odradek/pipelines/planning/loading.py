@@ -1,4 +1,4 @@
-"""Makes definitions of files: reads them, chooses profile and parameters, parses and checks.
+"""Makes definitions of files: reads them, replaces parameters, parses and checks.
 
 Definitions in YAML and in Python both end in `assembled`.
 """
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.decorators import Pipeline as PythonPipeline
 from odradek.pipelines.definition.nodes import MappingNode
+from odradek.pipelines.definition.parameters import parameters_of
 from odradek.pipelines.definition.parsing import parse_pipeline
 from odradek.pipelines.definition.places import Place, Problem, ProblemList, Problems
-from odradek.pipelines.definition.profiles import parameters_of, with_profile
 from odradek.pipelines.definition.python_code import import_file
 from odradek.pipelines.definition.substituting import Substitution
 from odradek.pipelines.definition.yaml_nodes import read_raw_yaml, read_text
@@ -27,19 +27,13 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.vocabulary import Engine
     from odradek.pipelines.planning.plan import Plan
 
-PROFILE_VARIABLE = "ODRADEK_PIPELINE_PROFILE"  # ODRADEK_PROFILE names a cluster
-
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What is chosen outside of the definition, as by `--profile`, `--set` and `--engine`."""
+    """What is chosen outside of the definition, as by `--set` and `--engine`."""
 
-    profile: str | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
     engine: Engine | None = None
-
-    def chosen_profile(self, environment: Mapping[str, str]) -> str | None:
-        return self.profile or environment.get(PROFILE_VARIABLE) or None
 
 
 NO_CHOICES = Choices()
@@ -105,9 +99,8 @@ def assembled(
         problems.error(Place(file, 1, 1), "the file is empty", "start with `pipeline: name`")
     whole = root
     if isinstance(root, MappingNode):
-        combined = with_profile(root, choices.chosen_profile(environment), problems)
-        parameters = parameters_of(combined, choices.parameters, problems)
-        kept = MappingNode(tuple(each for each in combined.entries if each[0].text != "parameters"), combined.place)
+        parameters = parameters_of(root, choices.parameters, problems)
+        kept = MappingNode(tuple(each for each in root.entries if each[0].text != "parameters"), root.place)
         whole = Substitution(parameters, environment, problems).of(kept)
     return finished(None if whole is None else parse_pipeline(whole, problems), problems, choices)
 
