@@ -55,6 +55,19 @@ def test_a_claim_that_is_found_is_waited_for(tmp_path: Path, monkeypatch: pytest
     assert said == ["the checkpoint was in use by pid 1 on a: waiting 0.1 s, in which that run stops"]
 
 
+def test_a_stop_ends_the_wait_and_gives_the_claim_back(tmp_path: Path) -> None:
+    files = LocalFiles(tmp_path)
+    files.replace(NAME, "pid 1 on a 0")
+    began_s = time.monotonic()
+    with (
+        pytest.raises(Taken, match=r"^pid 1 on a$"),
+        claimed(files, NAME, "pid 2 on b", lambda: None, print, lambda: True),
+    ):
+        pass
+    assert time.monotonic() - began_s < locks.CHECK_S
+    assert files.read(NAME) is None
+
+
 def test_a_claim_that_is_lost_while_it_waits_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks, "CHECK_S", 0.01)
     files = LocalFiles(tmp_path)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.planning.plan import End, Flow, Plan, Table
     from odradek.pipelines.sql.joins import Bound
 
-VERSION = 4
+VERSION = 5
 REALTIME_FLOW = "realtime"
 NOTHING = "nothing"
 STATE_SETTINGS = {

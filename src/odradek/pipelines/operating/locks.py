@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.operating.small_files import SmallFiles
 
 CHECK_S = 10.0
+POLL_S = 0.25
 
 
 class Taken(Exception):
@@ -49,11 +50,13 @@ def held(path: Path, owner: str) -> Iterator[None]:
 
 @contextmanager
 def claimed(
-    files: SmallFiles, name: str, owner: str, on_lost: Callable[[], None], say: Callable[[str], None]
-) -> Iterator[None]:
+    files: SmallFiles, name: str, owner: str, on_lost: Callable[[], None], say: Callable[[str], None],
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Iterator[None]:  # fmt: skip
     """Claims a file; calls `on_lost` on a thread of its own when another process has claimed it.
 
-    If there is a claim, waits until its process has noticed and stopped; raises `Taken` if this claim is lost then.
+    If there is a claim, waits until its process has noticed and stopped; raises `Taken` if this claim is lost then, or
+    given back because this process is stopped while it waits.
     """
     claim = f"{owner} {uuid.uuid4().hex}"
     before = files.read(name)
@@ -61,10 +64,15 @@ def claimed(
     if before is not None:
         wait_s = 2 * CHECK_S
         say(f"the checkpoint was in use by {owner_of(before)}: waiting {wait_s:g} s, in which that run stops")
-        time.sleep(wait_s)
+        ends_at_s = time.monotonic() + wait_s
+        while time.monotonic() < ends_at_s and not is_stopped():
+            time.sleep(min(POLL_S, wait_s))
         found = files.read(name)
         if found not in {claim, None}:
             raise Taken(owner_of(found or ""))
+        if is_stopped():
+            files.remove(name)
+            raise Taken(owner_of(before))
     is_over = threading.Event()
 
     def watch() -> None:

@@ -103,7 +103,7 @@ def run_pipeline(
             session = stack.enter_context(session_of(threaded, callbacks.say))
             run.analyse(session)  # before the claim, which stops the run of another machine
             files = files_of(session, pipeline)
-            starts = stack.enter_context(resuming(run.plan, cluster, callbacks.say, files, lost.append))
+            starts = stack.enter_context(resuming(run.plan, cluster, callbacks.say, files, lost.append, is_stopped))
         run_streams(session, run, starts, options, is_stopped, callbacks)
 
 

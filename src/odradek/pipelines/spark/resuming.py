@@ -43,6 +43,7 @@ class CheckpointRefused(PipelineError):
 def exclusive_access(
     checkpoints: Checkpoints, name: str, on_lost: Callable[[CheckpointTaken], None] = lambda _error: None,
     check: Callable[[], object] = lambda: None, say: Callable[[str], None] = lambda _text: None,
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[None]:  # fmt: skip
     """Holds the checkpoint's lock, so that no other process of this machine runs, resets or rebuilds the pipeline.
 
@@ -57,7 +58,8 @@ def exclusive_access(
     try:
         with held(checkpoints.lock, owner):
             check()
-            with nullcontext() if checkpoints.is_local else claimed(checkpoints.files, LOCK, owner, lost, say):
+            claim = claimed(checkpoints.files, LOCK, owner, lost, say, is_stopped)
+            with nullcontext() if checkpoints.is_local else claim:
                 yield
     except Taken as taken:
         raise CheckpointTaken(
@@ -73,6 +75,7 @@ def resuming(
     say: Callable[[str], None],
     files: SmallFiles | None = None,  # of checkpoints that are not on a local disk
     on_lost: Callable[[CheckpointTaken], None] = lambda _error: None,
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Start]]:
     """Yields the starts set by a reset, by flow; raises CheckpointRefused if the checkpoint is incompatible."""
     checkpoints = Checkpoints(plan.pipeline, files)
@@ -81,7 +84,7 @@ def resuming(
         if not checkpoints.is_local:
             accepted(plan, checkpoints, cluster, lambda _text: None)
 
-    with exclusive_access(checkpoints, plan.pipeline.name, on_lost, check, say):
+    with exclusive_access(checkpoints, plan.pipeline.name, on_lost, check, say, is_stopped):
         accept(plan, checkpoints, cluster, say)  # again, because the run before may have started flows
         checkpoints.drop_used_starts()
         try:
