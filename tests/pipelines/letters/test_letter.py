@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.pipelines.letters.letter import WITH_OLD_ORIGIN, WITH_ORIGIN, WITHOUT_ORIGIN, parse_letter
+from odradek.pipelines.letters.letter import WITH_ORIGIN, WITHOUT_ORIGIN, parse_letter
 
 OWN = st.lists(
     st.tuples(st.one_of(st.sampled_from(WITH_ORIGIN), st.text(max_size=5)), st.none() | st.binary(max_size=5))
@@ -23,12 +23,6 @@ def test_the_headers_of_the_original_record_are_kept_as_they_were(
     assert letter.headers == tuple(own)
     assert letter.source_topic == "odradek-source-topic"
     assert letter.can_be_redriven
-
-
-def test_a_letter_of_version_0_1_0_names_its_origin() -> None:
-    letter = parse_letter([(name, b"2:7" if name == "source" else b"rigs") for name in WITH_OLD_ORIGIN])
-    assert letter is not None
-    assert (letter.source_topic, letter.source) == ("rigs", "2:7")
 
 
 def test_a_row_without_an_origin_record_cannot_be_written_back() -> None:

@@ -23,4 +23,4 @@ def test_avro_is_written_with_the_schema_of_the_highest_id() -> None:
     (record,) = records_of([PlacedValue({"a": 5}, NOWHERE)], source, origin, problems)
     assert not problems.errors
     assert record.value == b"\0\0\0\0\2\x0a"
-    assert AvroFormat(text, text, schema.writers).decode(record.value) == ({"a": 5}, None)
+    assert AvroFormat(text, schema.writers).decode(record.value) == ({"a": 5}, None)

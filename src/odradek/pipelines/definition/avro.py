@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import io
 import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Decimal, Map, Primitive, Struct
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Callable
 
     Convert = Callable[[Any], Any]
@@ -55,27 +55,6 @@ def record_reader(writer: Any, reader: Any) -> Callable[[io.BytesIO], dict[str, 
     written, read = parsed(writer, {}), parsed(reader, named)
     convert = type_of(read, named, ()).convert
     return lambda stream: convert(fastavro.schemaless_reader(stream, written, read))
-
-
-def resolution_error(writer: Any, reader: Any) -> str | None:
-    """Why the reader's schema does not have all values of the writer's; None if it has. fastavro is asked with records
-    that have each member of a union and each symbol of an enum, two levels of recursive types."""
-    import fastavro  # noqa: PLC0415
-
-    named: Named = {}
-    written, read = parsed(writer, named), record_reader(writer, reader)
-    for sample in samples(written, named):
-        stream = io.BytesIO()
-        fastavro.schemaless_writer(stream, written, sample)
-        stream.seek(0)
-        try:
-            read(stream)
-        except Exception as error:  # fastavro lets exceptions of any type escape
-            reason = f"{error}"
-            for each in (written, parsed(reader, {})):  # fastavro writes out records, and its keys in them
-                reason = reason.replace(f"{each}", each["name"])
-            return reason
-    return None
 
 
 def parsed(schema: Any, named: Named) -> Any:
@@ -205,35 +184,4 @@ LOGICAL: dict[str, tuple[str, Convert]] = {
     "local-timestamp-millis": ("TIMESTAMP_NTZ", moment(EPOCH, 1000)),
     "local-timestamp-micros": ("TIMESTAMP_NTZ", moment(EPOCH, 1)),
     "uuid": ("STRING", lambda value: str(uuid.UUID(bytes=value) if isinstance(value, bytes) else value)),
-}  # fmt: skip
-
-
-def samples(schema: Any, named: Named, around: tuple[str, ...] = ()) -> list[Any]:
-    """Values of a type within records of these names that together have each member of unions and symbol of enums."""
-    if isinstance(schema, list):
-        names = [each.get("name", each["type"]) if isinstance(each, dict) else each for each in schema]
-        members = zip(names, schema, strict=True)
-        return [(name, value) for name, member in members for value in samples(member, named, around)]
-    schema = named.get(schema, schema) if isinstance(schema, str) else schema
-    kind = schema["type"] if isinstance(schema, dict) else schema
-    if kind in {"record", "error"}:
-        is_again = schema["name"] in around
-        if is_again and around.count(schema["name"]) > 1:
-            return []
-        within = (*around, *around) if is_again else (*around, schema["name"])  # a record ends within itself
-        fields = {each["name"]: samples(each["type"], named, within) for each in schema["fields"]}
-        count = 0 if not all(fields.values()) else 1 if is_again else max(map(len, fields.values()), default=1)
-        return [{name: each[index % len(each)] for name, each in fields.items()} for index in range(count)]
-    if kind == "array":
-        return [[each] for each in samples(schema["items"], named, around)] or [[]]
-    if kind == "map":
-        return [{"key": each} for each in samples(schema["values"], named, around)] or [{}]
-    if kind == "enum":
-        return list(schema["symbols"])
-    return [bytes(schema["size"]) if kind == "fixed" else SAMPLES[kind]]
-
-
-SAMPLES = {
-    "null": None, "boolean": True, "int": 1, "long": 1, "float": 1.0, "double": 1.0, "bytes": b"1",
-    "string": str(uuid.UUID(int=0)),
 }  # fmt: skip

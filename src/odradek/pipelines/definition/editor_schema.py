@@ -20,7 +20,7 @@ DOCUMENT: Schema = {"type": ["string", "object"]}
 KINDS: dict[Kind, Schema] = {
     **dict.fromkeys((Kind.DURATION, Kind.PERIOD), DURATION),
     **dict.fromkeys((Kind.NAMES, Kind.INPUT), NAMES),
-    **dict.fromkeys((Kind.SCHEMA, Kind.WRITER, Kind.START), DOCUMENT),
+    **dict.fromkeys((Kind.SCHEMA, Kind.START), DOCUMENT),
     **dict.fromkeys((Kind.OTHER, Kind.WRITERS), OBJECT),
     Kind.TOPICS: {"type": "array", "items": TEXT, "minItems": 1},
     Kind.FLAG: {"anyOf": [{"type": "boolean"}, VARIABLE]},

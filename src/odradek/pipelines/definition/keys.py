@@ -56,7 +56,6 @@ class Kind(StrEnum):
     DDL = "columns in DDL"
     TYPE = "type in DDL"
     SCHEMA = "columns in DDL, or Avro schema"
-    WRITER = "Avro schema"
     WRITERS = "Avro schema by id"
     START = "word, time or offsets"
     KEYS = "keys"
@@ -153,8 +152,7 @@ SOURCE = Key("sources", Kind.NAMED, "Inputs by name: topics, files and databases
         Key("tombstones", Kind.WORD, "What becomes of records without a value.", words=Tombstones),
     )),
     Key("schema", Kind.SCHEMA, "Columns of the record; for Avro its schema, or {file: …} with it."),
-    Key("writer_schema", Kind.WRITER, "Avro schema of the writer, if it is not schema."),
-    Key("writer_schemas", Kind.WRITERS, "Avro schemas of writers by id."),
+    Key("writer_schemas", Kind.WRITERS, "Avro schemas of writers, by the id before each record."),
     Key("columns", Kind.EXPRESSIONS, f"{EXPRESSIONS}, computed in addition to the record's own columns."),
     WATERMARK,
     Key("stream", Kind.FLAG, "Whether new rows are read as they arrive. Default: true for topics, false for files."),

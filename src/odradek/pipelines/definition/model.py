@@ -43,7 +43,6 @@ class RecordSchema:
 
     columns: tuple[Column, ...]
     avro: str | None = None  # canonical JSON
-    writer: str | None = None  # of records without a header, if it differs
     writers: Mapping[int, str] | None = None  # by the id in the record's header; None: records have no header
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 

@@ -172,9 +172,8 @@ def offsets_of(found: Values, node: MappingNode, topics: tuple[str, ...]) -> mod
 
 def record_format(found: Values, *, is_topic: bool) -> model.RecordFormat:
     encoding = found["format"] or vocabulary.Encoding.JSON
-    for key in ("writer_schema", "writer_schemas"):
-        if key in found and encoding is not vocabulary.Encoding.AVRO:
-            found.error(key, f"{key} of {found.what} applies to format: avro, not to {encoding}")
+    if "writer_schemas" in found and encoding is not vocabulary.Encoding.AVRO:
+        found.error("writer_schemas", f"writer_schemas of {found.what} applies to format: avro, not to {encoding}")
     node, schema = found["schema"], None
     if node is None:
         if is_topic and encoding in {vocabulary.Encoding.JSON, vocabulary.Encoding.AVRO}:
@@ -191,13 +190,8 @@ def record_format(found: Values, *, is_topic: bool) -> model.RecordFormat:
 
 
 def with_writers(found: Values, schema: model.RecordSchema) -> model.RecordSchema:
-    """The schema with those of the records' writers: one for all records, or one for each id in their headers."""
-    single, by_id, problems = found["writer_schema"], found["writer_schemas"], found.problems
-    if single is not None and by_id is not None:
-        found.error("writer_schemas", f"{found.what} has both writer_schema and writer_schemas", "keep one")
-    if single is not None:
-        what = f"writer_schema of {found.what}"
-        return dataclasses.replace(schema, writer=read_writer(single, schema, what, problems))
+    """The schema with those of the records' writers, one for each id in their headers."""
+    by_id, problems = found["writer_schemas"], found.problems
     if by_id is None:
         return schema
     if not isinstance(by_id, MappingNode) or not by_id.entries:
@@ -209,7 +203,7 @@ def with_writers(found: Values, schema: model.RecordSchema) -> model.RecordSchem
         if not re.fullmatch(r"[0-9]{1,10}", key.text) or int(key.text) > LARGEST_SCHEMA_ID:
             problems.error(key.place, f"'{shortened(key.text)}' {what} is not a schema id", "write 1: v1.avsc")
             continue
-        text = read_writer(node, schema, f"schema {key.text} {what}", problems)
+        text = read_writer(node, f"schema {key.text} {what}", problems)
         if text is not None:
             writers[int(key.text)] = text
     return dataclasses.replace(schema, writers=writers)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.definition.avro import AvroSchemaError, avro_columns, resolution_error
+from odradek.pipelines.definition.avro import AvroSchemaError, avro_columns, parsed
 from odradek.pipelines.definition.ddl import DdlError, parse_ddl
 from odradek.pipelines.definition.model import RecordSchema
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, TreeTooLarge, describe, to_plain
@@ -95,8 +95,8 @@ def read_document(node: MappingNode, what: str, problems: Problems) -> Any:
     return None
 
 
-def read_writer(node: Node, reader: RecordSchema, what: str, problems: Problems) -> str | None:
-    """A writer's Avro schema, as a path, `{file: …}` or inline; a schema that the reader cannot resolve is reported."""
+def read_writer(node: Node, what: str, problems: Problems) -> str | None:
+    """A writer's Avro schema, as a path, `{file: …}` or inline."""
     if isinstance(node, Scalar) and isinstance(node.value, str):
         node = MappingNode(((Scalar("file", "file", node.place), node),), node.place)
     if not isinstance(node, MappingNode):
@@ -106,13 +106,9 @@ def read_writer(node: Node, reader: RecordSchema, what: str, problems: Problems)
     if document is None:
         return None
     try:
-        error = resolution_error(document, json.loads(reader.avro or ""))
+        parsed(document, {})
     except AvroSchemaError as invalid:
         problems.error(node.place, f"{what}: {invalid}", "fix the schema")
-        return None
-    if error is not None:
-        hint = "change schema by Avro's rules of resolution: add a default, an alias or a wider type"
-        problems.error(node.place, f"{what} cannot be read with the schema of the source: {error}", hint)
         return None
     return canonical(document)
 

@@ -16,7 +16,6 @@ TOPIC_HEADER = "odradek-source-topic"
 SOURCE_HEADER = "odradek-source"  # partition:offset
 ID_HEADER = "odradek-id"
 WITH_ORIGIN = (REASON_HEADER, PIPELINE_HEADER, STEP_HEADER, TOPIC_HEADER, SOURCE_HEADER, ID_HEADER)
-WITH_OLD_ORIGIN = tuple("source" if each == SOURCE_HEADER else each for each in WITH_ORIGIN)  # of version 0.1.0
 WITHOUT_ORIGIN = (REASON_HEADER, PIPELINE_HEADER, STEP_HEADER, ID_HEADER)
 
 Header = tuple[str, bytes | None]
@@ -53,7 +52,7 @@ def parse_letter(headers: Sequence[Header]) -> Letter | None:
     names, which follow them and are its own.
     """
     names = tuple(name for name, _value in headers)
-    for prefix in (WITH_ORIGIN, WITH_OLD_ORIGIN, WITHOUT_ORIGIN):
+    for prefix in (WITH_ORIGIN, WITHOUT_ORIGIN):
         if names[: len(prefix)] == prefix:
             texts = [(value or b"").decode(errors="replace") for _name, value in headers[: len(prefix)]]
             reason, pipeline, step, *origin, _id = texts

@@ -173,7 +173,7 @@ def written_with(schema: RecordSchema) -> tuple[str, bytes]:
     if schema.writers is not None:
         number = max(schema.writers)
         return schema.writers[number], MAGIC + number.to_bytes(HEADER_BYTES - 1)
-    return schema.writer or schema.avro or "{}", b""
+    return schema.avro or "{}", b""
 
 
 def text_or_json(content: Any) -> bytes:

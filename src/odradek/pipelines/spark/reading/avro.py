@@ -34,17 +34,16 @@ NOT_AVRO = "not Avro of this schema"
 
 @dataclass(frozen=True, slots=True)
 class AvroFormat:
-    """How values are written: with the schema of their id if there are `writers`, otherwise all with `writer`."""
+    """How values are written: with the schema of their id if there are `writers`, otherwise with that of the reader."""
 
     reader: str
-    writer: str
     writers: Mapping[int, str] | None = None
 
     def decode(self, value: bytes | None) -> Decoded:
         if value is None or (isinstance(value, float) and math.isnan(value)):
             return None, "no value"
         if self.writers is None:
-            return decode_with(self.writer, self.reader, value)
+            return decode_with(self.reader, self.reader, value)
         if value[:1] != MAGIC or len(value) < HEADER_BYTES:
             return None, "no schema id: the value does not start with a zero byte and the id of its writer's schema"
         schema_id = int.from_bytes(value[1:HEADER_BYTES])
@@ -91,7 +90,7 @@ def decode_avro(raw: DataFrame, schema: RecordSchema, parsed: str, rejected: str
 def format_of(schema: RecordSchema) -> AvroFormat:
     if schema.avro is None:
         raise ValueError("format: avro needs an Avro schema")
-    return AvroFormat(schema.avro, schema.writer or schema.avro, schema.writers)
+    return AvroFormat(schema.avro, schema.writers)
 
 
 def avro_decoder(how: AvroFormat) -> Any:
