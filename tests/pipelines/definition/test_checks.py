@@ -41,9 +41,6 @@ def reported(text: str, head: str = HEAD, engine: Engine | None = None) -> list[
         ("steps: {rigs: {sql: select 1 as a}}\n" + OUT, "10: error: the name 'rigs' is already used in line 4"),
         ("sinks: {o: {from: rigs, topic: a}, O: {from: rigs, topic: b}}", "the name 'O' is already used in line 10"),
         ("views: {v: {from: rigs, key: id}, V: {from: rigs, key: id}}", "views are tables of a database"),
-        (OUT + "functions: {upper: {python: 'posixpath:join', returns: STRING}}", "'upper' is the name of a built-in"),
-        (OUT + "functions: {f: {python: 'posixpath:join', returns: STRING}}", "warning: no SQL calls the function 'f'"),
-        (OUT + "functions: {f: {python: 'nowhere:f', returns: STRING}}", "module 'nowhere' of nowhere:f was not found"),
         ("sinks: {o: {from: rigz, topic: x}}", "sink 'o' reads 'rigz', which is neither a source nor a step; did you"),
         ("views: {o: {from: rigz, key: id}}", "view 'o' reads 'rigz', which is neither a source nor a step; did you"),
         ("sinks: {o: {from: rigs, topic: x, key: idd}}", "there is no column 'idd' in sink 'o'; did you mean 'id'?"),
@@ -130,7 +127,6 @@ def test_mistakes_in_sources_are_reported(head: str, said: str) -> None:
         "warehouse: postgres://h/d\nviews: {v: {from: rigs, key: big}}",
         "sinks: {o: {from: rigs, topic: x, value: [id, id as id]}}",
         "sinks: {o: {from: rigs, files: {path: x, format: json, partition_by: id}}}",
-        STEP.replace("id", "f(id) as n") + "functions: {f: {python: 'posixpath:join', returns: STRING}}",
     ],
 )
 def test_nothing_is_said_of_sound_definitions(text: str) -> None:

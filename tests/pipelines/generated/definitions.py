@@ -45,12 +45,7 @@ class NumberedRows(Numbers):
 
 def positive(rows):
     return rows.where("n > 0").withColumn("x", F.col("n") * 10)
-
-
-def shout(text):
-    return None if text is None else text.upper() + "!"
 '''
-FUNCTIONS = {"shout": {"python": "processors:shout", "returns": "STRING"}}
 LABELS = (("a", "Ada"), ("b", "Bob"), ("d", "Dan"))
 KNOWN = (("a", "Ada"), ("d", "Dan"))  # the rows of the step `known`
 LABELS_SOURCE = {"files": {"path": "labels.json", "format": "json"}, "schema": "k STRING, label STRING"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.pipelines.definition.places import Problems
 from tests.pipelines.generated.constructs import Construct, needs_of
-from tests.pipelines.generated.definitions import FUNCTIONS, KNOWN, KNOWN_STEP, LABELS, LABELS_SOURCE, planned
+from tests.pipelines.generated.definitions import KNOWN, KNOWN_STEP, LABELS, LABELS_SOURCE, planned
 from tests.pipelines.generated.expressions import CONDITIONS, RARELY_UNMET, TYPES
 from tests.pipelines.generated.oracle import Check, Table
 
@@ -143,10 +143,6 @@ class Draft:
             return "labels", dict(LABELS)
         self.definition["steps"]["known"] = dict(KNOWN_STEP)
         return "known", dict(KNOWN)
-
-    def use_functions(self) -> None:
-        self.definition["functions"] = FUNCTIONS
-        self._plan = None
 
 
 def schema_of(columns: Sequence[str]) -> str:

@@ -122,7 +122,6 @@ COMPUTED = (
     Expression("100 div n", ("n",), share, "share", fails=True),
     Expression("n * 2305843009213693952", ("n",), large, "large", fails=True),
 )
-SHOUTED = Expression("shout(k)", ("k",), known("k")(lambda k: f"{k.upper()}!"), "text")  # a function in Python
 OF_RECORD = (
     Expression("_partition", (), lambda values: values["_partition"], "part"),
     Expression("_topic", (), lambda values: values["_topic"], "from_topic"),

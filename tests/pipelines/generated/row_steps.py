@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.pipelines.generated.drafts import ROW, Draft, schema_of
-from tests.pipelines.generated.expressions import COMPUTED, CONDITIONS, OF_RECORD, SHOUTED, TYPES, Expression
+from tests.pipelines.generated.expressions import COMPUTED, CONDITIONS, OF_RECORD, TYPES, Expression
 from tests.pipelines.generated.oracle import RowByRow, Table, United
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ def select(draft: Draft, read: str) -> None:
     elif draft.happens(3):
         items = ", ".join(f"{read}.{each}" for each in items.split(", "))
     selected = ", ".join([items, *(f"{each.sql} as {each.name}" for each in computed)])
-    if any(each is SHOUTED for each in computed):
-        draft.use_functions()
 
     def make(values: Values) -> Iterator[Values]:
         if filtered(where, values):
@@ -64,7 +62,7 @@ def can_rename(draft: Draft, read: str, name: str, new: str) -> bool:
 def draw_computed(draft: Draft, read: str, taken: set[str]) -> list[Expression]:
     """Computed columns with other names than these. What may fail for a group would be a dead letter of each batch."""
     found: list[Expression] = []
-    choices = [*COMPUTED, *([] if draft.is_realtime else [SHOUTED])]
+    choices = [*COMPUTED]
     choices += OF_RECORD if read in draft.definition["sources"] else ()
     for _ in range(draft.random.randint(0, 3)):
         columns = {*draft.columns[read], *(each.name for each in found)}

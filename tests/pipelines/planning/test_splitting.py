@@ -103,13 +103,8 @@ def test_sources_that_no_end_uses_are_not_read() -> None:
     assert set(flows) == {"orders"}
 
 
-FUNCTIONS = "functions: {shout: {python: 'texts:shout', returns: STRING}}\n"
-
-
-def test_what_calls_python_or_has_a_watermark_is_no_row_program() -> None:
+def test_what_has_a_watermark_is_no_row_program() -> None:
     plain = "sinks: {out: {from: sound, topic: out}}\n"
-    calling = "sinks: {out: {from: sound, topic: out, key: shout(customer)}}\n"
     timed = "steps:\n  s: {sql: select * from clicks, watermark: {column: at, delay: 1 minute}}\n"
-    assert flows_of(plain + FUNCTIONS)["orders"].is_row_program
-    assert not flows_of(calling + FUNCTIONS)["orders"].is_row_program
+    assert flows_of(plain)["orders"].is_row_program
     assert not flows_of("sinks: {out: {from: s, topic: out}}\n", timed)["clicks"].is_row_program

@@ -45,9 +45,6 @@ class Numbers(StatefulProcessor):
 """,
 }
 CODE["rows"] += CODE["counter"].replace("Numbers", "Before")
-CODE["luck"] = "def lucky(*values):\n    return True\n"
-CODE["scores"] = "def score(value):\n    return value\n"
-CODE["texts"] = "def shout(text):\n    return text.upper()\n"
 CODE["timers"] = CODE["counter"].replace("Numbers", "Timers")
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.column_types import ColumnType
     from odradek.pipelines.definition.places import Place, Problems
 
-    Declaration = model.Source | model.Step | model.Sink | model.View | model.Function
+    Declaration = model.Source | model.Step | model.Sink | model.View
 
 NAMES = "OD02"  # the code of problems with names
 SQLITE_DIGITS = 15  # of a decimal, which SQLite stores as a floating-point number
@@ -53,8 +53,6 @@ class Facts:
     """What the plan knows: all names are in lower case."""
 
     used: frozenset[str]  # sources and steps that an output needs
-    called: frozenset[str]  # functions that SQL calls
-    built_in: frozenset[str]  # functions of Spark
     streams: frozenset[str]
     columns: Mapping[str, Mapping[str, ColumnType | None]]  # of sources and steps, where they are known
 
@@ -111,11 +109,6 @@ def check_names(pipeline: model.Pipeline, facts: Facts, problems: Problems) -> N
     check_unique(tables_of(pipeline), "sources and steps share one namespace, the tables of SQL")
     check_unique(pipeline.sinks, "checkpoints are named after sinks")
     check_unique(pipeline.views, "views are tables of a database")
-    check_unique(pipeline.functions, "SQL does not distinguish upper and lower case")
-    for each in pipeline.functions:
-        if each.name.lower() in facts.built_in:
-            message = f"'{each.name}' is the name of a built-in function of SQL"
-            problems.error(each.place, message, "choose another name", NAMES)
     for thing in tables_of(pipeline):
         for name in facts.columns_of(thing.name):
             if name.lower() in RESERVED:
@@ -293,6 +286,3 @@ def check_unused(pipeline: model.Pipeline, facts: Facts, problems: Problems, bro
         if each.name.lower() not in facts.used:
             message = f"no sink and no view uses the {described(each)}, which is therefore not read"
             problems.warning(each.place, message, "remove it, or write its rows")
-    for function in pipeline.functions:
-        if function.name.lower() not in facts.called:
-            problems.warning(function.place, f"no SQL calls the {described(function)}", "remove it, or call it")

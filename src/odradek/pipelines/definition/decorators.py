@@ -76,10 +76,6 @@ class Pipeline:
 
         return decorate
 
-    def function(self, name: str | None = None, **settings: Any) -> Decorator:
-        """Declares a function that SQL can call (`python=…`, `returns=…`), or returns a decorator for one."""
-        return self._declare("functions", name, settings, place_of_call(sys._getframe(1)))  # noqa: SLF001
-
     def tree(self, problems: Problems) -> MappingNode:
         """The definition as YAML would give it. Arguments that no definition can have are reported."""
         for each in self._problems:

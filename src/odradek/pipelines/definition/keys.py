@@ -54,7 +54,6 @@ class Kind(StrEnum):
     SETTINGS = "text by name"
     IMPORT = "module:name"
     DDL = "columns in DDL"
-    TYPE = "type in DDL"
     SCHEMA = "columns in DDL, or Avro schema"
     WRITERS = "Avro schema by id"
     START = "word, time or offsets"
@@ -271,13 +270,6 @@ SINK = Key("sinks", Kind.NAMED, "Outputs by name.", keys=(
 ), one_of=("topic", "files", "table", "lakehouse", "spark", "console", "python"),
     hint="for example topic: name")  # fmt: skip
 
-FUNCTION = Key("functions", Kind.NAMED, "Python functions that SQL can call, by name.", keys=(
-    Key("python", Kind.IMPORT, "The function.", required="write package.module:name"),
-    Key("returns", Kind.TYPE, "Type of its result.", required="add the type of its result: returns: DOUBLE"),
-    Key("pandas", Kind.FLAG, "Whether it takes and returns pandas Series instead of single values.", default=False),
-    Key("deterministic", Kind.FLAG, "Whether it returns the same for the same values.", default=True),
-))  # fmt: skip
-
 SETTINGS = (
     Key("engine", Kind.WORD, "standard: micro-batches; realtime: Spark's real-time mode; batch: one run over a range.",
         Engine.STANDARD, Engine),
@@ -299,7 +291,6 @@ PIPELINE = Key("", Kind.KEYS, "A whole definition.", keys=(
     Key("pipeline", Kind.TEXT, "Name of the pipeline: letters, digits, dashes and underscores."),
     *SETTINGS,
     Key("parameters", Kind.OTHER, "Parameters by name, used as ${NAME}."),
-    FUNCTION,
     SOURCE,
     STEP,
     SINK,

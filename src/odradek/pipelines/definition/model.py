@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.conventions.dataclass import dataclass
-from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Primitive, Struct, columns_ddl
+from odradek.pipelines.definition.column_types import Array, Column, Primitive, Struct, columns_ddl
 from odradek.pipelines.definition.places import NOWHERE, Place
 from odradek.pipelines.definition.secrets import hidden, secret_values
 from odradek.pipelines.definition.vocabulary import (
@@ -301,19 +301,6 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
-    """A Python function that SQL can call, on single values or, with `is_pandas`, on pandas Series."""
-
-    name: str
-    reference: PythonReference
-    returns: ColumnType
-    is_pandas: bool = False
-    is_deterministic: bool = True
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
-    places: Places = field(default_factory=dict, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Pipeline:
     name: str
     sources: tuple[Source, ...] = ()
@@ -331,7 +318,6 @@ class Pipeline:
     checkpoints: str | None = None  # a folder
     master: str | None = None  # Spark's master URL; None: Spark's configuration, or local[*]
     spark: Settings = field(default_factory=dict)
-    functions: tuple[Function, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), compare=False, repr=False)  # values that no output may contain
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 

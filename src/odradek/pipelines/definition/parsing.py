@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from odradek.pipelines.definition import model, operations, vocabulary
 from odradek.pipelines.definition.keys import PIPELINE, SETTINGS, TOPICS
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, describe, shortened
-from odradek.pipelines.definition.schemas import read_columns, read_schema, read_type, read_writer
+from odradek.pipelines.definition.schemas import read_columns, read_schema, read_writer
 from odradek.pipelines.definition.values import Values
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.column_types import Column
     from odradek.pipelines.definition.places import Problems
 
-Declared = TypeVar("Declared", model.Source, model.Step, model.Sink, model.View, model.Function)
+Declared = TypeVar("Declared", model.Source, model.Step, model.Sink, model.View)
 LARGEST_SCHEMA_ID = 2**32 - 1  # four bytes
 START_HINT = "use earliest, latest, a time such as 2026-01-31T12:00:00Z, or offsets: {0: 100, 1: 250}"
 
@@ -54,7 +54,6 @@ def parse_pipeline(root: Node, problems: Problems) -> model.Parsed | None:
         "sources": section(found, "sources", source_of, broken),
         "steps": section(found, "steps", step, broken),
         "sinks": section(found, "sinks", sink_of, set()),
-        "functions": section(found, "functions", function_of, set()),
     }
     views += section(found, "views", lambda key, values: view_of(key, values, values["from"]), set())
     made: dict[str, Any] = {**sections, **{each.name: found[each.name] for each in SETTINGS}}
@@ -363,12 +362,3 @@ TARGETS: dict[str, Callable[[Values], model.Target | None]] = {
     "console": console_target,
     "python": lambda found: None if found["python"] is None else model.PythonTarget(found["python"]),
 }
-
-
-def function_of(name: Scalar, found: Values) -> model.Function | None:
-    returns = found["returns"]
-    kind = None if returns is None else read_type(returns, f"returns of {found.what}", found.problems)
-    if kind is None or found["python"] is None:
-        return None
-    function, is_pandas, is_deterministic = found["python"], found["pandas"], found["deterministic"]
-    return model.Function(name.text, function, kind, is_pandas, is_deterministic, name.place, found.places)

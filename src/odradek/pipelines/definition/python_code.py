@@ -35,7 +35,6 @@ def python_references(pipeline: Pipeline) -> Iterator[PythonReference]:
         elif isinstance(step.operation, KeyedState):
             yield step.operation.processor
     yield from (each.target.function for each in pipeline.sinks if isinstance(each.target, PythonTarget))
-    yield from (each.reference for each in pipeline.functions)
 
 
 def check_python(pipeline: Pipeline, problems: Problems) -> None:

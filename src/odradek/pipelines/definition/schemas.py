@@ -14,7 +14,7 @@ from odradek.pipelines.definition.places import Place
 from odradek.pipelines.definition.vocabulary import Encoding
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.column_types import Column, ColumnType
+    from odradek.pipelines.definition.column_types import Column
     from odradek.pipelines.definition.places import Problems
 
 DDL_HINT = "for example id BIGINT, name STRING"
@@ -22,30 +22,13 @@ DDL_HINT = "for example id BIGINT, name STRING"
 
 def read_columns(node: Node, what: str, problems: Problems) -> tuple[Column, ...] | None:
     """Parses columns in DDL."""
-    return read_ddl(node, what, "columns in DDL", DDL_HINT, problems)
-
-
-def read_type(node: Node, what: str, problems: Problems) -> ColumnType | None:
-    """Parses one type in DDL."""
-    columns = read_ddl(node, what, "a type", "for example DOUBLE", problems, before="_ ")
-    if columns is not None and len(columns) > 1:
-        problems.error(node.place, f"{what} must be one type", "for several values write STRUCT<a: INT, b: STRING>")
-        return None
-    return None if columns is None else columns[0].type
-
-
-def read_ddl(
-    node: Node, what: str, wanted: str, hint: str, problems: Problems, before: str = ""
-) -> tuple[Column, ...] | None:
-    """The columns of a text behind another one."""
     if not isinstance(node, Scalar) or not isinstance(node.value, str):
-        problems.error(node.place, f"{what} must be {wanted}, not {describe(node)}", hint)
+        problems.error(node.place, f"{what} must be columns in DDL, not {describe(node)}", DDL_HINT)
         return None
     try:
-        return parse_ddl(before + node.value)
+        return parse_ddl(node.value)
     except DdlError as error:
-        column = max(error.column - len(before), 1) if error.line == 1 else error.column
-        problems.error(node.place.inside(error.line, column), f"{what}: {error.message}", error.hint)
+        problems.error(node.place.inside(error.line, error.column), f"{what}: {error.message}", error.hint)
         return None
 
 

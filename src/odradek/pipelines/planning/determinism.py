@@ -24,13 +24,10 @@ SELDOM = frozenset(("sum", "avg", "+", "-", "*"))  # an overflow
 
 def determinism(plan: Plan) -> Iterator[Refusal]:
     """Refuses calls whose result the rows do not determine."""
-    impure = {each.name.lower() for each in plan.pipeline.functions if not each.is_deterministic}
     for written in written_in(plan):
         for call in written.query.calls:
             what = call.name
             advice = undetermined(what, call.parent)
-            if what in impure:
-                advice = "a function with deterministic: true, whose result depends on its arguments alone"
             if advice is not None:
                 yield _undetermined(written.subject, what, written.place(call.span[0]), advice)
             if reads_clock(what, len(call.arguments)):
@@ -69,15 +66,13 @@ def _random_calls(table: Table, part: Part, tree: exp.Expr) -> Iterator[Refusal]
 
 
 def uncaught(plan: Plan) -> Iterator[Refusal]:
-    """Warns of what may fail for a row where the error cannot be caught: in aggregates, in SQL that Spark runs as it is
-    written, such as joins with tables, and in arguments of Python functions, which Spark computes before the row."""
-    python = {each.name.lower() for each in plan.pipeline.functions}
+    """Warns of what may fail for a row where the error cannot be caught: in aggregates, and in SQL that Spark runs as
+    it is written, such as joins with tables."""
     for written in written_in(plan):
         made, query = getattr(written.subject, "made_by", None), written.query
         is_as_written = isinstance(made, GroupSql | Aggregation | PairSql)
         is_as_written |= isinstance(made, RowSql) and not made.shape.is_plain and not written.is_expression
-        trees = [query.tree] if is_as_written else [each.tree for each in query.calls if each.name in python]
-        for node, name in (found for tree in trees for found in failing(query, tree)):
+        for node, name in failing(query) if is_as_written else ():
             if name in SELDOM or is_number_but_0(node.args.get("expression")):
                 continue
             has = f"{written.subject.described} has '{name}'"

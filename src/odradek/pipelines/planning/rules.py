@@ -28,8 +28,8 @@ from odradek.pipelines.planning.tables import make_plan
 from odradek.pipelines.planning.targets import realtime, targets
 from odradek.pipelines.planning.time_rules import event_times, joins
 from odradek.pipelines.planning.verdicts import SPREADING, Code, Refusal
-from odradek.pipelines.planning.written import check_names, named_in_sql, written_in
-from odradek.pipelines.sql.functions import Kind, kind_of, kinds
+from odradek.pipelines.planning.written import check_names, written_in
+from odradek.pipelines.sql.functions import Kind, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,8 +64,6 @@ def facts_of(plan: Plan) -> Facts:
     declared = [each for each in plan.tables.values() if not each.is_hidden]
     return Facts(
         used=frozenset(plan.table(name).owner.name.lower() for name in upstream),
-        called=named_in_sql(plan),
-        built_in=frozenset(kinds()),
         streams=frozenset(each.name.lower() for each in declared if each.path.is_stream),
         columns={each.name.lower(): each.columns.types for each in declared if each.columns is not None},
     )

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import FilesTarget, Source, TopicOrigin, View
 from odradek.pipelines.planning.plan import EndMode, Flow, OutputMode, Plan, RowSql, Table
-from odradek.pipelines.planning.written import calls_of_python
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from odradek.pipelines.planning.plan import End
 
@@ -27,9 +26,8 @@ def with_flows(plan: Plan) -> Plan:
             flow = replace(flow, name=f"{flow.root}-views", uses_state_trigger=True)
         _add(flows, flow, end)
     _assign_owners(plan, flows)
-    python = calls_of_python(plan)
     return replace(
-        plan, flows=tuple(replace(each, is_row_program=_is_row_program(plan, each, python)) for each in flows.values())
+        plan, flows=tuple(replace(each, is_row_program=_is_row_program(plan, each)) for each in flows.values())
     )
 
 
@@ -123,13 +121,12 @@ def _is_in_batch(flow: Flow, name: str) -> bool:
     return flow.files is None and (name == flow.root or name in flow.after)
 
 
-def _is_row_program(plan: Plan, flow: Flow, python: Collection[str]) -> bool:
-    """Whether each record makes its rows by itself: all behind the root is plain SQL without Python and watermark."""
+def _is_row_program(plan: Plan, flow: Flow) -> bool:
+    """Whether each record makes its rows by itself: all behind the root is plain SQL without a watermark."""
     after = [plan.table(each) for each in flow.after]
     is_plain = all(
         isinstance(each.made_by, RowSql) and each.made_by.shape.is_plain and each.path.watermark != each.name
         for each in after
     )
-    called = {each.described for each in (plan.table(flow.root), *after)} | {each.described for each in flow.ends}
     quotes = plan.pipeline.spark.get("spark.sql.ansi.doubleQuotedIdentifiers", "false")
-    return is_plain and flow.files is None and called.isdisjoint(python) and quotes == "false"
+    return is_plain and flow.files is None and quotes == "false"

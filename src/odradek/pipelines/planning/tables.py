@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
@@ -43,7 +42,7 @@ from odradek.pipelines.sql.blocks import Part, Unreadable, blocks_of
 from odradek.pipelines.sql.joins import Pairs
 from odradek.pipelines.sql.query import Query
 from odradek.pipelines.sql.row_errors import may_fail
-from odradek.pipelines.sql.shapes import Groups, Refused, Rows, generators_of, shape_of
+from odradek.pipelines.sql.shapes import Groups, Refused, Rows, shape_of
 from odradek.pipelines.sql.splicing import quoted
 from odradek.pipelines.sql.text import SqlError, named_tables, parse_any, position, table_name, tables_of
 
@@ -64,7 +63,7 @@ NO_EVENT_TIME = "no event time"
 def make_plan(pipeline: Pipeline, problems: Problems, broken: frozenset[str] = frozenset()) -> Plan:
     """The plan, to which no rule has been applied. Names that are not declared, cycles and SQL that cannot be read are
     reported; what depends on them, or on declarations that are broken, is left out."""
-    maker = _Maker(problems, frozenset(each.name.lower() for each in pipeline.functions))
+    maker = _Maker(problems)
     for source in pipeline.sources:
         maker.add(source.name, (), source, source)
     for step in _ordered(pipeline, problems, broken):
@@ -138,10 +137,9 @@ def _report_unknown(reader: str, name: str, place: Place, declared: Iterable[str
 class _Maker:
     """Adds tables, each behind its inputs."""
 
-    def __init__(self, problems: Problems, python: frozenset[str]) -> None:
-        """`python` has the functions of the definition, in lower case."""
+    def __init__(self, problems: Problems) -> None:
         self.tables: dict[str, Table] = {}
-        self._problems, self._python = problems, python
+        self._problems = problems
 
     def columns(self, name: str) -> Columns | None:
         found = self.tables.get(name.lower())
@@ -210,8 +208,7 @@ class _Maker:
         times = {each.name.lower(): each.path.event_time for each in tables if each.path.is_stream}
         match shape_of(query, times):
             case Rows() as shape:
-                is_plain = shape.is_plain and not self._calls_python_in_generated_rows(query, step)
-                self.add(name, inputs, RowSql(query, replace(shape, is_plain=is_plain)), step)
+                self.add(name, inputs, RowSql(query, shape), step)
             case Groups(having=None) as shape:
                 self.add(name, inputs, GroupSql(query, shape), step)
             case Groups() as shape:
@@ -229,13 +226,6 @@ class _Maker:
                 self.add(name, (pairs, *others), RowSql(query, rows, shape), step)
             case Refused() as refused:
                 self.add(name, inputs, Unplanned(refused), step)
-
-    def _calls_python_in_generated_rows(self, query: Query, step: Step) -> bool:
-        """Whether a function in Python gets the rows that a generator makes: Spark has none in lambdas."""
-        if not self._python or not generators_of(query):
-            return False
-        words = re.findall(r"\w+", " ".join(each.check for each in step.expectations).lower())
-        return not self._python.isdisjoint((*words, *(each.name for each in query.calls)))
 
 
 def _sink_ends(pipeline: Pipeline, maker: _Maker) -> Iterator[End]:

@@ -17,7 +17,6 @@ from odradek.pipelines.definition.model import (
 from odradek.pipelines.definition.vocabulary import Encoding, Engine, LakehouseFormat
 from odradek.pipelines.planning.plan import End, EndMode, RowSql, Table, Unplanned
 from odradek.pipelines.planning.verdicts import Code, Refusal
-from odradek.pipelines.planning.written import calls_of_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,14 +32,11 @@ def realtime(plan: Plan) -> Iterator[Refusal]:
     """The realtime engine runs row-by-row SQL from one topic into topics."""
     if plan.pipeline.engine is not Engine.REALTIME:
         return
-    python = calls_of_python(plan)
     used = {name for end in plan.ends for name in plan.upstream(end.input) if plan.is_stream(name)}
     first = next((each.name for each in plan.streams if each.name in used), None)
     subjects: list[Table | End] = [*map(plan.table, sorted(used)), *plan.ends]
     for subject in subjects:
         reason = _beyond_realtime(subject, first)
-        if subject.described in python:
-            reason = f"it calls the Python function {python[subject.described]}"
         if reason is not None:
             message = f"the realtime engine does not run {subject.described}: {reason}"
             place = subject.place() if isinstance(subject, Table) else subject.place

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
@@ -23,7 +22,7 @@ from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql
 from odradek.pipelines.sql.functions import kind_of, kinds
 from odradek.pipelines.sql.query import Query
 from odradek.pipelines.sql.results import repeated_names, unknown_names
-from odradek.pipelines.sql.text import SqlError, position, tokens_of
+from odradek.pipelines.sql.text import SqlError, position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,15 +50,14 @@ class Written:
 
 def check_names(plan: Plan, problems: Problems) -> None:
     """Reports columns that no table has, in SQL and in declarations, and expressions that cannot be read."""
-    own = {each.name.lower() for each in plan.pipeline.functions}
     for written in written_in(plan, problems):
         for each in unknown_names(written.query):
             message = f"{each.message} in {written.subject.described}"
             problems.error(written.place(each.span[0]), message, each.hint, COLUMNS)
         for call in written.query.calls:
-            if kind_of(call.name) is None and call.name not in own:
+            if kind_of(call.name) is None:
                 message = f"Spark has no function '{call.name}', which {written.subject.described} calls"
-                problems.warning(written.place(call.span[0]), message, suggestion(call.name, [*own, *kinds()]), COLUMNS)
+                problems.warning(written.place(call.span[0]), message, suggestion(call.name, kinds()), COLUMNS)
     for subject, name, column, place in _named(plan):
         columns = plan.table(name).columns
         if columns is not None and column not in columns:
@@ -147,24 +145,6 @@ def written_in(plan: Plan, problems: Problems | None = None) -> Iterator[Written
                 problems.error(place.inside(*position(text, max(error.offset, 0))), message, error.hint, SQL)
             continue
         yield Written(subject, query, text, place, is_expression=True)
-
-
-def calls_of_python(plan: Plan) -> dict[str, str]:
-    """The functions in Python that are called, by what calls them: `step 's'`, `sink 'out'`."""
-    functions = {each.name.lower() for each in plan.pipeline.functions}
-    calls = ((each.subject.described, call.name) for each in written_in(plan) for call in each.query.calls)
-    return {described: name for described, name in calls if name in functions} if functions else {}
-
-
-def named_in_sql(plan: Plan) -> frozenset[str]:
-    """All words in the SQL of a definition, in lower case."""
-    texts = [text for _, _, text, _ in expressions(plan, of_streams=False)]
-    texts += [each.operation.text for each in plan.pipeline.steps if isinstance(each.operation, Sql)]
-    words = set()
-    for text in texts:
-        with suppress(SqlError):  # reported with the names
-            words |= {token.text.lower() for token in tokens_of(text)}
-    return frozenset(words)
 
 
 def expressions(plan: Plan, *, of_streams: bool = True) -> Iterator[tuple[Table | End, str, str, Place]]:

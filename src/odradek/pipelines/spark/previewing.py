@@ -15,7 +15,6 @@ from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.frames import without_internal
-from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.query_frames import answer_of
 from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
@@ -54,7 +53,6 @@ def prepared(
     session = start_session(f"odradek preview {pipeline.name}", {**settings, **pipeline.spark}, pipeline.master, say)
     try:
         ship_modules(session, pipeline)
-        register_functions(session, pipeline)
         yield session, recent, chosen, cluster
     except SPARK_ERRORS as error:
         raise PipelineError(plain_message(error)) from error

@@ -12,7 +12,6 @@ from odradek.pipelines.definition.ddl import parse_ddl
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.frames import quoted, without_internal
-from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.query_tables import (
     NO_OBJECTS,
     Answer,
@@ -57,7 +56,6 @@ def frame_of(session: SparkSession, catalog: Catalog, table: QueryTable) -> Data
     def load(source: Source) -> DataFrame:
         return read_once(session, source, catalog.pipeline, catalog.partitions_of)
 
-    register_functions(session, catalog.pipeline)
     return without_internal(Tables(session, catalog.plan, load).rows(table.name))
 
 

@@ -45,7 +45,7 @@ UNDETERMINED: dict[str, str] = {
     **dict.fromkeys(("rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle"), HASHED),
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id"), "the columns _partition and _offset"),
     **dict.fromkeys(("input_file_name", "input_file_block_start", "input_file_block_length"), FROM_ROWS),
-    **dict.fromkeys(("java_method", "reflect", "try_reflect", "aes_encrypt"), "a Python function of functions:"),
+    **dict.fromkeys(("java_method", "reflect", "try_reflect", "aes_encrypt"), "a Python step"),
     **dict.fromkeys(("version", "current_user", "session_user", "user"), FROM_ROWS),
 }
 SKETCHES = ("approx_top_k", "hll_", "kll_", "theta_", "tuple_")  # prefixes of aggregates that depend on the split

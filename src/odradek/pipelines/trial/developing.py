@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.places import ProblemList, Problems
 from odradek.pipelines.spark.analysing.analysis import analysed
-from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.previewing import checked_name, rows_of, with_recent_start
 from odradek.pipelines.spark.query_frames import answer_of
 from odradek.pipelines.spark.reading.sources import read_once
@@ -112,7 +111,6 @@ def keeps_state(plan: Plan) -> bool:
 def recent_rows(session: SparkSession, plan: Plan, step: str, records: int) -> Answer:
     """The rows of a source or step, computed once from the last records of each partition."""
     name, cluster = checked_name(plan.pipeline, step), check_topics(plan.pipeline)
-    register_functions(session, plan.pipeline)
     answer = answer_of(rows_of(session, with_recent_start(plan, name, cluster, records), name, cluster))
     return replace(answer, rows=iter(list(answer.rows)))
 

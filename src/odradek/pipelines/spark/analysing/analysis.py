@@ -37,7 +37,6 @@ from odradek.pipelines.spark.computing.rows import NotCompilable
 from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.engines.flow_queries import query_of
 from odradek.pipelines.spark.frames import INTERNAL, REJECTED, quoted
-from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL
 from odradek.pipelines.spark.reading.records import PARSED
 from odradek.pipelines.spark.reading.sources import read_once
@@ -115,8 +114,6 @@ class _Analysing:
         self._session, self._plan, self._problems, self._load = session, plan, problems, load
 
     def tables(self) -> None:
-        with self._reporting(self._plan.pipeline.place):
-            register_functions(self._session, self._plan.pipeline)
         written = list(expressions(self._plan, of_streams=False))
         for table in self._plan.tables.values():
             over_inputs = [each for each in written if each[0] is table and each[1] != table.name]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.planning.splitting import whole_flow
 from odradek.pipelines.spark.computing.fan_out import FanOut
 from odradek.pipelines.spark.engines.standard import writing
-from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.writing.run_takeover import run_of, take_over, writes_of
 from odradek.pipelines.spark.writing.warehouse import BatchNumber
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 def run_batch(session: SparkSession, plan: Plan, cluster: Cluster, span: Range | None = None) -> BatchReport:
     """Reads, computes and writes everything; each run counts as one batch with its own checkpoint id."""
     pipeline, flow = plan.pipeline, whole_flow(plan)
-    register_functions(session, pipeline)
 
     def load(session: SparkSession, source: Source) -> DataFrame:
         is_ranged = source.is_stream or not plan.streams  # a static topic is read whole, as in every batch of a stream

@@ -21,7 +21,6 @@ from odradek.pipelines.spark.engines.flow_queries import keeps_processing_time, 
 from odradek.pipelines.spark.engines.progress import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, counts_state_rows, query_settings
-from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.reading.sources import read_once, read_source, source_at
 from odradek.pipelines.spark.sessions.private_names import LOG
 from odradek.pipelines.spark.writing.delivery import transactions_of
@@ -81,7 +80,6 @@ class StandardEngine:
     def start(self, *, until_caught_up: bool = False, only: Collection[str] | None = None) -> Running:
         """Starts all flows, or only those that are named."""
         plan, pipeline = self._plan, self._plan.pipeline
-        register_functions(self._session, pipeline)
         load = functools.partial(self._load, start=None)
         static = static_violations(self._session, plan, load) if only is None else ()
         steps = {each.name: each.owner.name for each in plan.tables.values()}
