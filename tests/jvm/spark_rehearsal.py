@@ -32,7 +32,7 @@ steps:
   good:
     sql: select id, pump, at, pressure from unique
     expect: {positive: {check: pressure > 0, otherwise: quarantine}}
-  named: {from: good, join: {table: pumps, on: pump, how: left}}
+  named: {sql: select * from good left join pumps using (pump)}
   minutes: {from: readings, window: {column: at, size: 1 minute}, by: [pump], aggregate: {events: count(*)}}
   matched: {from: readings, join: {stream: orders, on: pump, within: 1 minute, how: inner}}
   counted:

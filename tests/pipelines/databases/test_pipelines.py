@@ -30,8 +30,8 @@ sources:
   pumps: {jdbc: {url: "%(jdbc)s", table: pumps}}
   fields: {jdbc: {url: "jdbc:sqlite:fields.db", query: "select pump, field from fields where pump < 10"}}
 steps:
-  named: {from: readings, join: {table: pumps, on: pump, how: left}}
-  placed: {from: named, join: {table: fields, on: pump, how: left}}
+  named: {sql: select * from readings left join pumps using (pump)}
+  placed: {sql: select * from named left join fields using (pump)}
 sinks:
   rows: {from: placed, table: rows, key: [id], order_by: at}
 views:

@@ -69,7 +69,7 @@ def call(batch, number):
 
 
 rigs.source("plants", jdbc={"url": "jdbc:sqlite:${DATABASE:-plants}.db", "table": "plants"}, refresh="10 minutes")
-rigs.step("planted", from_="high", join={"table": "plants", "on": "id"}, expect={"e": "pressure > ${least}"})
+rigs.step("planted", sql="select * from high join plants using (id)", expect={"e": "pressure > ${least}"})
 rigs.sink("planted", from_="planted", topic="planted", key="id")
 mark = {"column": "shown_at", "delay": datetime.timedelta(minutes=1)}
 rigs.source("shown", topic="shown", schema="id BIGINT, shown_at TIMESTAMP", watermark=mark)
@@ -101,7 +101,7 @@ steps:
   per_minute: {from: high, window: {column: at, size: 1 minute}, by: id, aggregate: {n: count(*)}}
   located: {from: [high, pumps], python: "defined:located"}
   last: {from: high, python: "defined:last", view: {key: id, order_by: at}}
-  planted: {from: high, join: {table: plants, on: id}, expect: {e: pressure > 1}}
+  planted: {sql: select * from high join plants using (id), expect: {e: pressure > 1}}
   pairs: {from: rigs, join: {stream: shown, on: id, within: 60 minutes, how: full}}
   visits: {from: shown, by: id, window: {column: shown_at, gap: 30 minutes}, aggregate: {n: count(*)}}
 sinks:

@@ -41,7 +41,7 @@ WHOLE: dict[str, Any] = {
             "view": {"key": ["id"], "order_by": "n"},
         },
         "once": {"from": "rigs", "deduplicate": {"key": ["id"], "within": "1 minute"}},
-        "joined": {"from": "rigs", "join": {"table": "pumps", "on": ["id"], "how": "left"}},
+        "joined": {"sql": "select * from rigs left join pumps using (id)"},
         "visits": {"from": "rigs", "aggregate": {"n": "count(*)"}, "window": {"column": "at", "gap": "1 minute"}},
         "pairs": {"from": "rigs", "join": {"stream": "rigs", "on": ["id"], "within": "1 minute", "how": "full"}},
     },

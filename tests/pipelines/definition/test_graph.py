@@ -12,7 +12,7 @@ PIPELINE = (
 dead_letters: dead
 steps:
   a: {sql: select * from RIGS}
-  b: {from: a, join: {table: pumps, on: id}}
+  b: {sql: select * from a join pumps using (id)}
   c: {from: a, window: {column: at, size: 1 minute}, by: [id], aggregate: {n: count(*)}}
   d: {sql: "select c.id, b.name from c join b on c.id = b.id and b.at = c.window_end"}
 views:
@@ -47,7 +47,7 @@ def test_the_text_drawing() -> None:
         "└─ ○ b  ↓",
         "● rigs  topic rigs",
         "└─ ○ a  sql",
-        "   ├─ ○ b  inner join pumps on id",
+        "   ├─ ○ b  sql",
         "   │  ├─ ○ d  ↓",
         "   │  └─ ▦ v  latest by id",
         "   └─ ○ c  aggregate by id, windows of 1 minute",

@@ -32,7 +32,6 @@ from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scal
 from odradek.pipelines.definition.operations import (
     Aggregation,
     Deduplication,
-    Join,
     KeyedState,
     NamedExpression,
     PythonFunction,
@@ -49,11 +48,11 @@ from odradek.pipelines.definition.vocabulary import (
     Encoding,
     Engine,
     FileFormat,
-    JoinKind,
     Otherwise,
     SinkMode,
     StartAt,
     StateOrder,
+    StreamJoinKind,
 )
 from tests.pipelines.definition.definitions import SOURCE, define, mappings, reported, reported_for, sound
 
@@ -140,7 +139,7 @@ steps:
       two: id < 9
   b: {from: rigs, window: {column: at, size: 1 minute, slide: 30 s}, by: id, aggregate: {n: count(*)}}
   c: {from: rigs, deduplicate: {key: [id], within: 10 minutes}}
-  d: {from: rigs, join: {table: pumps, on: id, how: left}}
+  d: {from: rigs, join: {stream: rigs, on: id, within: 1 hour, how: left}}
   e: {from: [rigs, pumps], python: "operator:add", schema: x INT}
 views:
   v: {from: a, key: [id], order_by: at, url: "sqlite:///v.db"}
@@ -155,14 +154,15 @@ sinks:
 
 
 def test_steps_sinks_and_views() -> None:
-    found = sound(SOURCE + STEPS)
+    found = define(SOURCE + STEPS).pipeline  # both sides of `d` have the same columns
+    assert found is not None
     a, b, c, d, e = found.steps
     assert a.operation == Sql("select * from rigs")
     assert a.expectations == (Expectation("one", "id > 0", Otherwise.DROP), Expectation("two", "id < 9"))
     windows = Window("at", Duration(60_000), Duration(30_000))
     assert b.operation == Aggregation("rigs", (NamedExpression("n", "count(*)"),), ("id",), windows)
     assert c.operation == Deduplication("rigs", ("id",), Duration(600_000))
-    assert d.operation == Join("rigs", "pumps", ("id",), JoinKind.LEFT)
+    assert d.operation == StreamJoin("rigs", "rigs", ("id",), Duration(3_600_000), StreamJoinKind.LEFT)
     function = PythonReference("operator", "add")
     assert e.operation == PythonFunction(("rigs", "pumps"), function, (Column("x", Primitive("INT")),))
     assert found.views == (
@@ -258,8 +258,11 @@ def test_equal_lengths_of_time_are_equal() -> None:
         ),
         ("steps: {s: {from: [a, a], python: 'a:b'}}", "from of step 's' names 'a' twice"),
         ("steps: {s: {from: a, python: nodots}}", "python of step 's' must be an import path, not 'nodots'"),
-        ("steps: {s: {from: a, join: {table: b}}}", "join of step 's' has no on"),
-        ("steps: {s: {from: a, join: {table: b, on: c, how: full}}}", "how of join of step 's' cannot be 'full'"),
+        ("steps: {s: {from: a, join: {stream: b, within: 1 s}}}", "join of step 's' has no on"),
+        (
+            "steps: {s: {from: a, join: {stream: b, on: c, within: 1 s, how: ful}}}",
+            "how of join of step 's' cannot be 'ful'",
+        ),
         ("steps: {s: {from: a, deduplicate: {key: []}}}", "key of deduplicate of step 's' is empty"),
         ("steps: {s: {from: a, state: {key: x, processor: 'a:B', timeout: 0 s}}}", "must be longer than 0"),
         (

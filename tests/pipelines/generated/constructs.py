@@ -14,7 +14,6 @@ from odradek.pipelines.definition.model import Source, TableTarget, TopicTarget
 from odradek.pipelines.definition.operations import (
     Aggregation,
     Deduplication,
-    Join,
     KeyedState,
     PythonFunction,
     StreamJoin,
@@ -109,7 +108,6 @@ NEEDS: dict[Construct, Needs] = {
 NOTHING = Needs()
 OTHERS = {
     UnionSql: Construct.UNION_ALL,
-    Join: Construct.TABLE_JOIN,
     PythonFunction: Construct.PYTHON_ROWS,
 }
 
@@ -160,7 +158,7 @@ def of_table(plan: Plan, table: Table) -> list[Construct]:
             found |= {Construct.DEDUPLICATE if made.within is None else Construct.DEDUPLICATE_WITHIN: True}
         case KeyedState():
             found |= {Construct.STATE_EVENT if made.clock is StateClock.EVENT else Construct.STATE: True}
-        case UnionSql() | Join() | PythonFunction():
+        case UnionSql() | PythonFunction():
             found |= {OTHERS[type(made)]: True}
     return [each for each, is_there in found.items() if is_there]
 

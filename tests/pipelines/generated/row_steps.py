@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.pipelines.generated.drafts import ROW, Draft, schema_of
 from tests.pipelines.generated.expressions import COMPUTED, CONDITIONS, OF_RECORD, TYPES, Expression
@@ -154,13 +154,11 @@ def table_join(draft: Draft, read: str) -> None:
         if how == "left" or (label is None) == (how == "anti"):
             yield {**{name: values[name] for name in columns}, **dict.fromkeys(added, label)}
 
-    declaration: dict[str, Any] = {"from": read, "join": {"table": table, "on": ["k"], "how": how}}
-    if draft.happens(2):
-        selected = f"select s.*{', l.label' if added else ''} from {read} s"
-        word = {"inner": "join", "left": "left join", "semi": "left semi join", "anti": "left anti join"}[how]
-        declaration = {"sql": f"{selected} {word} {table} l {draft.one_of('on s.k = l.k', 'using (k)')}"}
-        if how == "inner" and draft.happens(3):
-            declaration = {"sql": f"{selected}, {table} l where s.k = l.k"}
+    selected = f"select s.*{', l.label' if added else ''} from {read} s"
+    word = {"inner": "join", "left": "left join", "semi": "left semi join", "anti": "left anti join"}[how]
+    declaration = {"sql": f"{selected} {word} {table} l {draft.one_of('on s.k = l.k', 'using (k)')}"}
+    if how == "inner" and draft.happens(3):
+        declaration = {"sql": f"{selected}, {table} l where s.k = l.k"}
     draft.add(declaration, RowByRow(read, make), (*columns, *added), unique=draft.unique.get(read))
 
 

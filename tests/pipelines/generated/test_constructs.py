@@ -17,7 +17,7 @@ from tests.pipelines.planning.plans import sound_plan
          {"select", "where", "hidden step", "stream join in SQL"}),
         ("  s: {from: orders, join: {stream: payments, on: id, within: 1 hour, how: left}}",
          {"stream join", "outer stream join"}),
-        ("  s: {from: orders, join: {table: customers, on: customer}}", {"table join"}),
+        ("  s: {sql: select id from orders join customers using (customer)}", {"select", "table join"}),
         ("  s: {sql: \"select count(distinct id) as n from orders group by window(at, '1 hour')\"}",
          {"group in SQL", "count distinct", "window"}),
         ("  s: {from: orders, aggregate: {n: count(*)}, window: {column: at, size: 1 hour, slide: 1 minute}}",

@@ -21,7 +21,7 @@ COUNT = "aggregate: {n: count(*)}"
         ("{sql: 'select * from orders o join customers c using (customer)'}", "at", False),
         ("{sql: 'select * from orders where customer in (select customer from customers)'}", "at", False),
         ("{sql: 'select * from orders union all select * from clicks'}", None, False),
-        ("{from: orders, join: {table: customers, on: customer}}", "at", False),
+        ("{sql: select * from orders join customers using (customer)}", "at", False),
         ("{from: orders, deduplicate: {key: id}}", "at", False),
         ("{from: orders, join: {stream: payments, on: id, within: 1 hour}}", "at", False),
         ("{from: orders, join: {stream: payments, on: id, within: 1 hour, how: right}}", "paid_at", False),

@@ -94,7 +94,7 @@ def test_a_step_of_static_rows_fails_the_run_that_reads_it(stage: Stage) -> None
           pumps: {files: {path: pumps.csv, format: csv}, schema: "id BIGINT, name STRING"}
         steps:
           named: {sql: select * from pumps, expect: {named: {check: name is not null, otherwise: fail}}}
-          joined: {from: rows, join: {table: named, on: id}}
+          joined: {sql: select * from rows join named using (id)}
         sinks: {out: {from: joined, topic: "@out"}}
     """)
     with pytest.raises(PipelineError, match=r"named', which stops the pipeline"):

@@ -201,7 +201,7 @@ WITH_STATIC_TOPICS = """
       kinds: {pattern: "@kind.", schema: "id BIGINT, kind STRING", stream: false}
     steps:
       named: {sql: "select r.id, v, name from rows r join names n on r.id = n.id"}
-      s: {from: named, join: {table: kinds, on: [id], how: left}}
+      s: {sql: "select n.*, k.kind from named n left join kinds k on n.id = k.id"}
     sinks: {all: {from: s, table: all_rows}}
 """
 

@@ -45,7 +45,7 @@ steps:
     expect:
       plausible: {check: pressure between 0 and 400, otherwise: quarantine}
       not seven: {check: id <> 7, otherwise: drop}
-  named: {from: good, join: {table: pumps, on: pump, how: left}}
+  named: {sql: select * from good left join pumps using (pump)}
   loud: {from: [named], python: "same_steps:louder", schema: "id BIGINT, name STRING, sent STRING, word STRING"}
   unique: {from: good, deduplicate: {key: [id], within: 10 minutes}}
   minutes:

@@ -40,8 +40,8 @@ steps:
       sane: {check: pressure < 1000, otherwise: fail}
       positive: {check: pressure > 0, otherwise: quarantine}
       known: {check: pump < 10, otherwise: warn}
-  named: {from: good, join: {table: pumps, on: pump, how: left}}
-  owned: {from: named, join: {table: owners, on: pump, how: inner}}
+  named: {sql: select * from good left join pumps using (pump)}
+  owned: {sql: select * from named join owners using (pump)}
   loud: {from: [named], python: "own_steps:louder", schema: "id BIGINT, name STRING"}
 sinks:
   out: {from: loud, topic: out, key: id, headers: {of: name}}
@@ -92,7 +92,7 @@ steps:
   good:
     sql: select id, pump, at, pressure from unique
     expect: {sane: {check: pressure < 1000, otherwise: fail}}
-  named: {from: good, join: {table: pumps, on: pump, how: left}}
+  named: {sql: select * from good left join pumps using (pump)}
   loud: {from: [named], python: "own_steps:louder", schema: "id BIGINT, name STRING"}
 sinks:
   out: {from: loud, topic: out, key: id}
@@ -114,7 +114,7 @@ sources:
   readings: {topic: in, schema: "id BIGINT, pump BIGINT"}
   owners: {jdbc: {url: "jdbc:postgresql:nowhere", table: owners}}
 steps:
-  owned: {from: readings, join: {table: owners, on: pump, how: inner}}
+  owned: {sql: select * from readings join owners using (pump)}
 sinks:
   archive: {from: owned, files: {path: archive, format: json}}
 """

@@ -16,7 +16,6 @@ from odradek.pipelines.definition.vocabulary import (
     Encoding,
     Engine,
     FileFormat,
-    JoinKind,
     LakehouseFormat,
     OnDataLoss,
     Otherwise,
@@ -170,17 +169,14 @@ VIEW = Key("view", Kind.KEYS, "The step is also kept as a view with its name.", 
 ), one_of=("key", "aggregate", "changes"),
     hint="use key: [id] for the latest row of each key, or aggregate: {…} for a row per group")  # fmt: skip
 
-JOIN = Key("join", Kind.KEYS, "A join with a static source or step, or with another stream, on equal columns.", keys=(
-    Key("table", Kind.TEXT, "A static source, or a step that reads static sources only."),
-    Key("stream", Kind.TEXT, "A source or step that is a stream. Both sides need a watermark."),
+JOIN = Key("join", Kind.KEYS, "A join with another stream on equal columns. Joins with static tables are SQL.", keys=(
+    Key("stream", Kind.TEXT, "A source or step that is a stream. Both sides need a watermark.",
+        required="name a source or step: stream: clicks; a join with a static table is SQL"),
     Key("on", Kind.NAMES, "Columns that both sides have.", required="name columns that both sides have: on: [id]"),
-    Key("within", Kind.DURATION, "How far apart the event times of matching rows of two streams may be.",
-        words=Unbounded, owners=("stream",),
+    Key("within", Kind.DURATION, "How far apart the event times of matching rows may be.", words=Unbounded,
         required="add how far apart the event times of a match may be: within: 1 hour"),
-    Key("how", Kind.WORD, "What happens to rows without a match.", JoinKind.INNER, JoinKind, ("table",)),
-    Key("how", Kind.WORD, "Which rows without a match of two streams are kept.", StreamJoinKind.INNER, StreamJoinKind,
-        ("stream",)),
-), one_of=("table", "stream"), hint="table: pumps for a static source or step, or stream: clicks")  # fmt: skip
+    Key("how", Kind.WORD, "Which rows without a match are kept.", StreamJoinKind.INNER, StreamJoinKind),
+))  # fmt: skip
 
 STEP = Key("steps", Kind.NAMED, "Steps by name. Names are tables of SQL.", keys=(
     Key("from", Kind.NAMES, "Inputs of the function, sources or steps.", owners=("python",),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.places import NOWHERE, Place
-from odradek.pipelines.definition.vocabulary import Duration, JoinKind, StateClock, StateOrder, StreamJoinKind
+from odradek.pipelines.definition.vocabulary import Duration, StateClock, StateOrder, StreamJoinKind
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.column_types import Column
@@ -85,16 +85,6 @@ class Deduplication:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
-    """A join with a static table on columns of the same name."""
-
-    input: str
-    table: str
-    on: tuple[str, ...]
-    how: JoinKind = JoinKind.INNER
-
-
-@dataclass(frozen=True, slots=True)
 class StreamJoin:
     """A join of two streams on columns of the same name; event times of matching rows differ by at most `within`.
 
@@ -125,4 +115,4 @@ class KeyedState:
         return self.timeout is not None or self.clock is StateClock.EVENT
 
 
-Operation = Sql | PythonFunction | Aggregation | Deduplication | Join | StreamJoin | KeyedState
+Operation = Sql | PythonFunction | Aggregation | Deduplication | StreamJoin | KeyedState

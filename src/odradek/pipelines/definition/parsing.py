@@ -240,15 +240,12 @@ def deduplication_of(found: Values) -> operations.Deduplication | None:
     return found["deduplicate"].made(operations.Deduplication, input=found["from"]) if found["from"] else None
 
 
-def join_of(found: Values) -> operations.Join | operations.StreamJoin | None:
+def join_of(found: Values) -> operations.StreamJoin | None:
     values: Values = found["join"]
-    other = None if values.kind is None else values[values.kind]
-    if not values.is_whole or other is None or not found["from"]:
+    if not values.is_whole or not found["from"]:
         return None
-    if values.kind == "table":
-        return operations.Join(found["from"], other, values["on"], values["how"])
     within = None if values["within"] is vocabulary.Unbounded.FOREVER else values["within"]
-    return operations.StreamJoin(found["from"], other, values["on"], within, values["how"])
+    return operations.StreamJoin(found["from"], values["stream"], values["on"], within, values["how"])
 
 
 def state_of(found: Values) -> operations.KeyedState | None:

@@ -97,13 +97,6 @@ class StartAt(StrEnum):
     OFFSETS = "offsets"
 
 
-class JoinKind(StrEnum):
-    INNER = "inner"
-    LEFT = "left"
-    SEMI = "semi"
-    ANTI = "anti"
-
-
 class StreamJoinKind(StrEnum):
     """Which rows without a match a join of two streams has."""
 

@@ -9,12 +9,11 @@ from odradek.pipelines.definition.model import RECORD_COLUMNS, Source, TopicOrig
 from odradek.pipelines.definition.operations import (
     Aggregation,
     Deduplication,
-    Join,
     KeyedState,
     PythonFunction,
     StreamJoin,
 )
-from odradek.pipelines.definition.vocabulary import Encoding, JoinKind
+from odradek.pipelines.definition.vocabulary import Encoding
 from odradek.pipelines.planning.plan import LEFT, PASSES, RIGHT, GroupSql, PairSql, RowSql, StaticSql, UnionSql
 from odradek.pipelines.sql.columns import Columns
 from odradek.pipelines.sql.query import Query
@@ -56,7 +55,7 @@ def columns_of(made: MadeBy, inputs: Sequence[Columns | None], known: ColumnsOf)
             return _of_aggregation(made, known)
         case Deduplication():
             return inputs[0]
-        case Join() | StreamJoin():
+        case StreamJoin():
             return _of_join(made, inputs[0], inputs[-1])
         case KeyedState() | PythonFunction():
             return None if made.columns is None else _typed(made.columns)
@@ -110,14 +109,10 @@ def _of_aggregation(made: Aggregation, known: ColumnsOf) -> Columns:
     return Columns({**window, **by, **results})
 
 
-def _of_join(made: Join | StreamJoin, left: Columns | None, right: Columns | None) -> Columns | None:
-    """The columns of both sides. Rows of two streams have no columns of a record."""
-    if made.how in {JoinKind.SEMI, JoinKind.ANTI}:
-        return left
+def _of_join(made: StreamJoin, left: Columns | None, right: Columns | None) -> Columns | None:
+    """The columns of both sides, without those of a record."""
     if left is None or right is None:
         return None
-    if isinstance(made, Join):
-        return Columns({**right.types, **left.types})
     left_out = (*made.on, *RECORD_COLUMN_NAMES)
     keys = {name: left.type_of(name) for name in made.on}
     return Columns({**keys, **left.without(left_out).types, **right.without(left_out).types})

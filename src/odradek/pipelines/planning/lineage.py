@@ -109,8 +109,6 @@ def operation_detail(operation: operations.Operation) -> str:
             return "aggregate" + (f" by {words(by)}" if by else "") + window_detail(window)
         case operations.Deduplication(within=within):
             return f"first of {words(operation.key)}" + ("" if within is None else f" within {within}")
-        case operations.Join():
-            return f"{operation.how} join {operation.table} on {words(operation.on)}"
         case operations.StreamJoin():
             period = operation.within or Unbounded.FOREVER
             return f"{operation.how} join {operation.stream} on {words(operation.on)} within {period}"

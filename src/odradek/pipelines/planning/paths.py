@@ -10,7 +10,6 @@ from odradek.pipelines.definition.model import Source, TopicOrigin
 from odradek.pipelines.definition.operations import (
     Aggregation,
     Deduplication,
-    Join,
     KeyedState,
     PythonFunction,
     StreamJoin,
@@ -61,8 +60,6 @@ def _behind(table: Table, streams: Sequence[Table]) -> Path:
             return _of_aggregation(table.name, made, first)
         case Deduplication():
             return replace(_with_state(table.name, first, is_other=first.groups is not None), is_ordered=False)
-        case Join():
-            return replace(first, is_ordered=False)
         case StreamJoin() if len(streams) == 2 or made.input == made.stream:
             return _of_stream_join(table, made, streams[0].path, streams[-1].path)
         case PairSql():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.checks import Facts, check_definition
 from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
 from odradek.pipelines.definition.model import LakehouseTarget, place_of
-from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, StreamJoin
+from odradek.pipelines.definition.operations import Aggregation, Deduplication, KeyedState, StreamJoin
 from odradek.pipelines.definition.places import ProblemList, Problems
 from odradek.pipelines.definition.vocabulary import Otherwise, StateOrder
 from odradek.pipelines.planning.determinism import determinism, uncaught
@@ -100,15 +100,11 @@ def shapes(plan: Plan) -> Iterator[Refusal]:
         if isinstance(made, Unplanned):
             advice = f"write {made.why.advice.removeprefix('write ')}"
             yield _not_row_by_row(table, made.why.clause.rstrip(","), table.place_in_sql(made.why.span[0]), advice)
-        elif isinstance(made, Join) and plan.is_stream(made.table):
-            message = f"{table.described} joins the table '{made.table}', which is a stream"
-            example = f"write join: {{stream: {made.table}, on: [{', '.join(made.on)}], within: 1 hour}}"
-            yield Refusal(Code.NOT_ROW_BY_ROW, table, table.place("join", "table"), message, example)
         elif isinstance(made, StreamJoin):
             for side, keys in ((made.input, ("from",)), (made.stream, ("join", "stream"))):
                 if not plan.is_stream(side):
                     message = f"{table.described} joins streams, and '{side}' is not a stream"
-                    example = f"write join: {{table: {side}, on: [{', '.join(made.on)}]}}"
+                    example = f"write sql: select * from {made.input} join {made.stream} using ({', '.join(made.on)})"
                     yield Refusal(Code.NOT_ROW_BY_ROW, table, table.place(*keys), message, example)
 
 
@@ -141,8 +137,6 @@ def static_sides(plan: Plan) -> Iterator[Refusal]:
     for table in plan.tables.values():
         made = table.made_by
         kept = made.shape.kept_tables[:1] if isinstance(made, RowSql) else ()
-        if isinstance(made, Join) and plan.is_stream(made.table) and not plan.is_stream(made.input):
-            kept = (made.input,)
         for name in kept:
             message = f"{table.described} keeps the rows of the table '{name}' by their match in a stream"
             example = "keep the stream's side: FROM stream LEFT JOIN table ON …"

@@ -19,7 +19,7 @@ from odradek.pipelines.definition.model import (
     place_of,
 )
 from odradek.pipelines.definition.nearest import suggestion
-from odradek.pipelines.definition.operations import Aggregation, Join, PythonFunction, Sql, StreamJoin
+from odradek.pipelines.definition.operations import Aggregation, PythonFunction, Sql, StreamJoin
 from odradek.pipelines.definition.vocabulary import Otherwise, SinkMode
 from odradek.pipelines.planning.columns import columns_of
 from odradek.pipelines.planning.paths import path_of
@@ -94,8 +94,6 @@ def inputs_of(step: Step) -> list[tuple[str, Place]]:
             return list(reversed(places.items()))
         case PythonFunction():
             return [(name, place_of(step, "from", name)) for name in operation.inputs]
-        case Join():
-            others = [(operation.table, place_of(step, "join", "table"))]
         case StreamJoin():
             others = [(operation.stream, place_of(step, "join", "stream"))]
         case _:

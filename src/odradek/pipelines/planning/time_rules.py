@@ -86,12 +86,14 @@ def _join(
         example = f"add one, such as {left.alias}.id = {right.alias}.id"
         yield Refusal(Code.JOIN_WITHOUT_KEY, table, right.place, f"{join} has no equality of their columns", example)
     paths = [plan.path(each.table) for each in sides]
+    if not all(each.is_stream for each in paths):
+        return  # which is refused
     for side, path in zip(sides, paths, strict=True):
-        if path.is_stream and path.lost_by is not None:
+        if path.lost_by is not None:
             because, example = _lost(plan, path)
             message = f"{join} is by event time, and '{plan.shown(side.table)}' has none: {because}"
             yield Refusal(Code.NO_EVENT_TIME, table, side.place, message, example)
-        elif path.is_stream and path.event_time is None:
+        elif path.event_time is None:
             message = f"{join} needs a watermark on '{plan.shown(side.table)}', whose rows would be kept for ever"
             table_instead = "; to look up the latest row of a key, keep the stream in a table, and join that"
             example = _watermark_example(plan, side.table, time_column(plan, side.table)) + table_instead

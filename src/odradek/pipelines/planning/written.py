@@ -16,7 +16,7 @@ from odradek.pipelines.definition.model import (
     place_of,
 )
 from odradek.pipelines.definition.nearest import suggestion
-from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, Sql, StreamJoin
+from odradek.pipelines.definition.operations import Aggregation, Deduplication, KeyedState, Sql, StreamJoin
 from odradek.pipelines.planning.columns import RECORD_COLUMN_NAMES
 from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql
 from odradek.pipelines.sql.functions import kind_of, kinds
@@ -106,8 +106,6 @@ def _named(plan: Plan) -> Iterator[tuple[Table | End, str, str, Place]]:
                     names.append((made.input, (made.window.column,), "window/column"))
             case Deduplication() | KeyedState():
                 names = [(made.input, made.key, "deduplicate/key" if isinstance(made, Deduplication) else "state/key")]
-            case Join():
-                names = [(each, made.on, "join/on") for each in (made.input, made.table)]
             case StreamJoin():
                 names = [(each, made.on, "join/on") for each in (made.input, made.stream)]
         if isinstance(owner, Source | Step) and owner.watermark is not None and not table.is_hidden:

@@ -49,7 +49,6 @@ steps:
     expect: {small: {check: amount < 50, otherwise: quarantine}, even: {check: amount % 2 = 0, otherwise: drop}}
   each: {sql: "select id, word from orders lateral view explode(split(customer, ' ')) t as word where word <> ''"}
   placed: {sql: "select o.*, c.country from known o left join customers c on o.customer = c.customer"}
-  joined: {from: known, join: {table: customers, on: [customer]}}
   chosen: {sql: "select id from known where customer in (select customer from few_customers)"}
   few_customers: {sql: "select * from customers where country = 'x'"}
   few: {sql: "select country, count(*) as n from customers group by country"}
@@ -75,7 +74,7 @@ steps:
       join p on o.id = p.id and p.paid_at between o.at and o.at + interval 1 minute
 sinks: {SINKS}
 """
-STEPS = ["known", "each", "placed", "joined", "chosen", "both", "totals", "grouped", "unique", "paid", "settled"]
+STEPS = ["known", "each", "placed", "chosen", "both", "totals", "grouped", "unique", "paid", "settled"]
 ORDERS: list[Any] = [
     {"id": 1, "customer": "a b", "amount": 2, "at": seconds_after_noon(1)},
     {"id": 1, "customer": "a b", "amount": 4, "at": seconds_after_noon(20)},
@@ -119,7 +118,6 @@ ROWS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "known": ("id, amount", [(1, 2), (1, 4), (4, 8)]),
     "each": ("id, word", [(1, "a"), (1, "a"), (1, "b"), (1, "b"), (2, "c"), (3, "c")]),
     "placed": ("id, twice, country", [(1, 4, "x"), (1, 8, "x"), (4, 16, None)]),
-    "joined": ("id, country", [(1, "x"), (1, "x")]),
     "chosen": ("id", [(1,), (1,)]),
     "few": ("country, n", [("x", 1), ("y", 1)]),
     "both": ("id, n", [(1, 2), (1, 4), (2, 1), (2, 7), (3, 60), (4, 8), (4, 9)]),
@@ -151,7 +149,7 @@ def test_what_a_table_refuses_is_a_dead_letter(spark: SparkSession) -> None:
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("name", ["placed", "joined", "chosen"])
+@pytest.mark.parametrize("name", ["placed", "chosen"])
 def test_rows_that_are_joined_with_a_static_topic_are_of_the_records_of_the_stream(
     spark: SparkSession, name: str
 ) -> None:

@@ -47,7 +47,7 @@ steps:
     expect:
       not first: {check: label <> 'first', otherwise: drop}
       is short: {check: length(label) < 6, otherwise: warn}
-  second: {from: orders, join: {table: known, on: [k]}}
+  second: {sql: select * from orders join known using (k)}
 sinks:
   named: {from: named, table: named}
   second: {from: second, table: second}

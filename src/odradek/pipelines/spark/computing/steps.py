@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame
 from odradek.pipelines.definition.operations import (
     Aggregation,
     Deduplication,
-    Join,
     KeyedState,
     PythonFunction,
     StreamJoin,
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from odradek.pipelines.planning.plan import OutputMode, Plan, Table
-
-SPARK_NAMES = {"semi": "left_semi", "anti": "left_anti"}
 
 
 class StepBroken(PipelineError):
@@ -93,17 +90,7 @@ def frame_of(
         case StreamJoin():
             other = others[0] if others else first
             return join_streams(frame, inputs[other], made, (time, times[other]))
-        case Join():
-            return joined(frame, inputs[others[0]], made)
     raise StepBroken(f"{table.place()}: {table.described} cannot be computed")
-
-
-def joined(frame: DataFrame, table: DataFrame, operation: Join) -> DataFrame:
-    """The rows with those of a static table; of columns with one name, those of the rows."""
-    taken = {name.lower() for name in frame.columns} - {name.lower() for name in operation.on}
-    other = without_internal(table)
-    other = other.drop(*(name for name in other.columns if name.lower() in taken))
-    return frame.join(other, list(operation.on), SPARK_NAMES.get(str(operation.how), str(operation.how)))
 
 
 def called(plan: Plan, table: Table, operation: PythonFunction, inputs: Mapping[str, DataFrame]) -> DataFrame:
