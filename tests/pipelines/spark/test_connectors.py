@@ -76,7 +76,7 @@ def test_streams_start_by_time_by_offset_and_of_a_pattern(stage: Stage) -> None:
     pipeline = stage.pipeline("""
         sources:
           late: {pattern: "@in.*", format: bytes, start: 2026-01-01T12:00:04Z}
-          some: {topic: "@in", format: bytes, start: {0: 5, 1: 4}, max_records_per_batch: 2}
+          some: {topic: "@in", format: bytes, start: {"@in": {0: 5, 1: 4}}, max_records_per_batch: 2}
         sinks:
           late: {from: late, topic: "@late", value: [_value], format: bytes}
           some: {from: some, topic: "@some", value: [_value], format: bytes}

@@ -159,15 +159,13 @@ def schema(as_json: bool) -> None:
 
 @command(
     ("as text", "odradek pipeline graph pipeline.yml"),
-    ("a diagram for Markdown", "odradek pipeline graph pipeline.yml --mermaid"),
     ("the order in which steps run", "odradek pipeline graph p.yml --format json | jq '.nodes[].name'"),
 )
 @click.argument("file", metavar="FILE", type=click.Path())
-@flag("--mermaid", "Print a flowchart of Mermaid, which Markdown shows as a drawing.")
 @options.name_option
 @options.definition_options
 @format_option
-def graph(file: str, mermaid: bool, as_json: bool) -> None:
+def graph(file: str, as_json: bool) -> None:
     """Draw the lineage of a pipeline, from its sources to its sinks and views.
 
     In JSON, every node comes after the nodes that it reads.
@@ -180,9 +178,9 @@ def graph(file: str, mermaid: bool, as_json: bool) -> None:
         kinds = {"engine": str(found.engine), "delivery": str(found.delivery)}
         print_json({"pipeline": found.name, **kinds, "nodes": shown})
     else:
-        from odradek.pipelines.planning.lineage import draw_mermaid, draw_text
+        from odradek.pipelines.planning.lineage import draw_text
 
-        say(draw_mermaid(nodes) if mermaid else draw_text(found, nodes))
+        say(draw_text(found, nodes))
 
 
 def nodes_of(definition: Definition) -> list[LineageNode]:

@@ -1,4 +1,4 @@
-"""A JSON Schema of definitions, for editors, made of `keys`."""
+"""A JSON Schema of definitions, for editors, made of `keys`. Which keys exclude each other is said by `validate`."""
 
 from __future__ import annotations
 
@@ -46,19 +46,7 @@ def mapping(key: Key) -> Schema:
         properties[name] = {**schema, "description": " ".join(each.description for each in options)}
     made: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
     required = [each.name for each in key.keys if each.required and not each.owners]
-    made |= {"required": required} if required else {}
-    return made | ({"oneOf": [choice(key, each) for each in key.one_of]} if key.one_of else {})
-
-
-def choice(key: Key, chosen: str) -> Schema:
-    """What holds for the other keys if one of several is chosen."""
-    owned = [each for each in key.keys if each.owners]
-    applying = {each.name: each for each in owned if each.belongs_to(chosen)}
-    others = dict.fromkeys(each.name for each in owned if each.name not in {*applying, *key.one_of})
-    made: Schema = {"required": list(dict.fromkeys([chosen, *(name for name in applying if applying[name].required)]))}
-    made |= {"not": {"anyOf": [{"required": [each]} for each in others]}} if others else {}
-    several = {name: value(each) for name, each in applying.items() if sum(one.name == name for one in owned) > 1}
-    return made | ({"properties": several} if several else {})
+    return made | ({"required": required} if required else {})
 
 
 def value(key: Key) -> Schema:

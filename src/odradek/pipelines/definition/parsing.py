@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Declared = TypeVar("Declared", model.Source, model.Step, model.Sink, model.View)
 LARGEST_SCHEMA_ID = 2**32 - 1  # four bytes
-START_HINT = "use earliest, latest, a time such as 2026-01-31T12:00:00Z, or offsets: {0: 100, 1: 250}"
+START_HINT = "use earliest, latest, a time such as 2026-01-31T12:00:00Z, or offsets: {topic: {0: 100, 1: 250}}"
 
 
 def parse_pipeline(root: Node, problems: Problems) -> model.Parsed | None:
@@ -146,24 +146,18 @@ def start_of(found: Values, topics: tuple[str, ...]) -> model.Start:
 
 
 def offsets_of(found: Values, node: MappingNode, topics: tuple[str, ...]) -> model.Start:
-    """`{0: 100}` for the one topic, or `{topic: {0: 100}}`."""
+    """`{topic: {0: 100}}`."""
     what = f"start of {found.what}"
-    is_nested = all(isinstance(value, MappingNode) for _key, value in node.entries)
-    if not is_nested and len(topics) != 1:
-        message = f"{what} has offsets without a topic, and the source does not read exactly one topic"
-        found.problems.error(node.place, message, "write start: {topic: {partition: offset}}")
-        return model.Start()
     offsets: dict[str, dict[int, int]] = {}
-    for topic, entries in [(key.text, value) for key, value in node.entries] if is_nested else [(topics[0], node)]:
-        assert isinstance(entries, MappingNode)
-        if topics and topic not in topics:
-            message = f"{what} names the topic '{topic}', which the source does not read"
-            found.problems.error(entries.place, message, f"name one of {', '.join(topics)}")
-        partitions = offsets.setdefault(topic, {})
-        for key, value in entries.entries:
-            offset = value.value if isinstance(value, Scalar) else None
-            if type(offset) is int and 0 <= offset < 2**63 and re.fullmatch(r"[0-9]{1,9}", key.text):
-                partitions[int(key.text)] = offset
+    for topic, value in node.entries:
+        if topics and topic.text not in topics:
+            message = f"{what} names the topic '{shortened(topic.text)}', which the source does not read"
+            found.problems.error(topic.place, message, f"name one of {', '.join(topics)}")
+        partitions = offsets.setdefault(topic.text, {})
+        for key, offset in value.entries if isinstance(value, MappingNode) else ((topic, value),):
+            at = offset.value if isinstance(offset, Scalar) and isinstance(value, MappingNode) else None
+            if type(at) is int and 0 <= at < 2**63 and re.fullmatch(r"[0-9]{1,9}", key.text):
+                partitions[int(key.text)] = at
             else:
                 found.problems.error(key.place, f"{what} must map partitions to offsets", START_HINT)
     return model.Start(vocabulary.StartAt.OFFSETS, offsets=offsets) if node.entries else model.Start()

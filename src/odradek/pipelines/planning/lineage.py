@@ -1,6 +1,6 @@
 """The lineage of a plan: its declarations, each with those that it reads. Hidden tables are parts of them.
 
-It is drawn as text, a tree from each source to its sinks in 80 columns, or as a diagram of Mermaid.
+It is drawn as text, a tree from each source to its sinks in 80 columns.
 """
 
 from __future__ import annotations
@@ -157,20 +157,7 @@ def facts_of(pipeline: model.Pipeline) -> list[str]:
 
 
 MARKS = {Kind.SOURCE: "●", Kind.STEP: "○", Kind.VIEW: "▦", Kind.SINK: "▶"}
-SHAPES = {Kind.SOURCE: ("[(", ")]"), Kind.STEP: ("(", ")"), Kind.VIEW: ("[[", "]]"), Kind.SINK: (">", "]")}
 WIDTH = 80
-
-
-def draw_mermaid(nodes: Sequence[LineageNode]) -> str:
-    """A flowchart, as Markdown shows it in a block of `mermaid`."""
-    numbers = {node.id: f"n{number}" for number, node in enumerate(nodes)}
-    lines = ["flowchart LR"]
-    for node in nodes:
-        left, right = SHAPES[node.kind]
-        text = "<br/>".join(each.replace("&", "&amp;").replace('"', "&quot;") for each in (node.name, node.detail))
-        lines.append(f'  {numbers[node.id]}{left}"{text}"{right}')
-        lines += [f"  {numbers[each]} --> {numbers[node.id]}" for each in node.inputs]
-    return "\n".join(lines)
 
 
 def draw_text(pipeline: model.Pipeline, nodes: Sequence[LineageNode], width: int = WIDTH) -> str:
