@@ -47,15 +47,6 @@ def reported(text: str, head: str = HEAD, engine: Engine | None = None) -> list[
         ("sinks: {o: {from: rigs, topic: x, key: id >}}", "the SQL of sink 'o' cannot be read"),
         ("sinks: {o: {from: rigs, files: {path: x, partition_by: day}}}", "'o' names the column 'day', which 'rigs'"),
         ("views: {o: {from: rigs, changes: {key: id, sequence: then}}}", "'o' names the column 'then', which 'rigs'"),
-        (
-            "views: {v: {from: rigs, key: id, order_by: tags}}",
-            "'tags' of view 'v' is ARRAY<STRING>, by which no row is newer",
-        ),
-        ("views: {v: {from: rigs, changes: {key: id, sequence: reading}}}", "by which no row is newer"),
-        (
-            "views: {v: {from: rigs, by: id, aggregate: {ID: count(*)}}}",
-            "view 'v' has two columns 'ID'; give the aggregate another name",
-        ),
         ("", "has neither sinks nor views, so it has no output; add a sink or a view"),
         ("steps: {s: {sql: select id from rigs}}\n" + OUT, "no sink and no view uses the step 's'"),
         ("steps: {s: {sql: select id as __rank from rigs}}\n" + OUT, "'s' has the column '__rank', which is internal"),
@@ -75,16 +66,7 @@ def test_mistakes_are_reported(text: str, said: str) -> None:
     ("steps", "said"),
     [
         ("s: {from: rigs, deduplicate: {key: id}}", "warning: step 's' keeps every id in state without a limit"),
-        ("s: {sql: 'select *, id from rigs'}", "step 's' has two columns 'id'; give one of them another name"),
         ("s: {sql: 'select *, at as valid_to from rigs'}", "keeps a history, which adds the column valid_to"),
-        (
-            "s: {from: rigs, window: {column: at, size: 1 s}, by: [id], aggregate: {window_end: max(at)}}",
-            "step 's' has two columns 'window_end'; give the aggregate another name",
-        ),
-        (
-            "b: {sql: 'select id, at, tags from rigs'}, s: {from: rigs, join: {stream: b, on: [id, at], within: 1 h}}",
-            "step 's' has two columns 'tags'; rename it in a step before: select tags as b_tags, … from b",
-        ),
         (
             "s: {sql: select id from rigs, expect: {e: {check: id > 0, otherwise: quarantine}}}",
             "expectation 'e' of step 's' quarantines rows, and dead_letters is not set",

@@ -8,7 +8,7 @@ from odradek.pipelines.definition.ddl import parse_ddl
 from odradek.pipelines.sql.blocks import blocks_of
 from odradek.pipelines.sql.columns import Columns
 from odradek.pipelines.sql.query import Query
-from odradek.pipelines.sql.results import repeated_names, result_columns, unknown_names
+from odradek.pipelines.sql.results import result_columns, unknown_names
 
 TABLES = {
     "t": "a INT, b STRING, s STRUCT<x: INT, y: STRUCT<z: DATE>>, at TIMESTAMP, l ARRAY<INT>, `the end` DATE",
@@ -86,21 +86,6 @@ def outline(sql: str) -> str | None:
 )
 def test_columns_of_a_query(sql: str, expected: str | None) -> None:
     assert outline(sql) == expected
-
-
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("select a, b from t", []),
-        ("select a, b as A from t", ["a"]),
-        ("select * from t join u on t.a = u.a", ["a"]),
-        ("select * from t join u using (a)", []),
-        ("select *, a from u", ["a"]),
-        ("select *, a from dark", []),
-    ],
-)
-def test_columns_of_one_name_are_found(sql: str, expected: list[str]) -> None:
-    assert repeated_names(read(sql)) == expected
 
 
 @pytest.mark.parametrize(

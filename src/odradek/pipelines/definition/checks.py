@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition import model
-from odradek.pipelines.definition.column_types import Array, Decimal, Map, Primitive, Struct, types_in
+from odradek.pipelines.definition.column_types import Array, Decimal, Primitive, Struct, types_in
 from odradek.pipelines.definition.operations import Deduplication, KeyedState
 from odradek.pipelines.definition.python_code import check_python
 from odradek.pipelines.definition.spark_version import (
@@ -164,9 +164,6 @@ def check_keys(pipeline: model.Pipeline, end: model.Sink | model.View, facts: Fa
     for path, name in compared_columns(end):
         kind = facts.type_of(end.input, name)
         place = model.place_of(end, *path, name)
-        if path[-1] in {"order_by", "sequence"} and isinstance(kind, Struct | Array | Map):
-            message = f"the column '{name}' of {described(end)} is {kind.ddl}, by which no row is newer"
-            problems.error(place, message, "use a number or a time")
         if is_sqlite and isinstance(kind, Decimal) and kind.precision > SQLITE_DIGITS:
             report = problems.error if path[-1] in {"key", "by"} else problems.warning
             digits = f"whose decimals have {SQLITE_DIGITS} digits: it takes values that differ in others for equal"

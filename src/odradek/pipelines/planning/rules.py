@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.checks import Facts, check_definition
-from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
 from odradek.pipelines.definition.model import LakehouseTarget, place_of
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, KeyedState, StreamJoin
 from odradek.pipelines.definition.places import ProblemList, Problems
@@ -34,13 +33,11 @@ from odradek.pipelines.sql.functions import Kind, kind_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.pipelines.definition.column_types import ColumnType
     from odradek.pipelines.definition.model import Parsed, Pipeline
     from odradek.pipelines.definition.places import Place
     from odradek.pipelines.planning.plan import End, Path
 
 STATEFUL = (Aggregation, Deduplication, KeyedState, StreamJoin, GroupSql, PairSql)
-INEXACT = frozenset((Primitive("FLOAT"), Primitive("DOUBLE")))
 THROUGH_A_TOPIC = "write the groups to a topic (mode: update), and read that in another pipeline"
 
 
@@ -207,17 +204,10 @@ def _never_final(plan: Plan, end: End, path: Path) -> Refusal:
 
 
 def keys(plan: Plan) -> Iterator[Refusal]:
-    """The key of groups is their columns as they are; the columns of a key are exact."""
+    """The key of groups is their columns as they are. Spark knows whether their types are exact."""
     for end in plan.ends:
         if end.mode is EndMode.KEYED and plan.path(end.input).groups is not None:
             yield from _group_key(plan, end)
-        columns = plan.table(end.input).columns
-        for name in end.key if end.mode in {EndMode.KEYED, EndMode.CHANGES} and plan.is_stream(end.input) else ():
-            kind = None if columns is None else columns.type_of(name)
-            if kind is not None and not _is_exact(kind):
-                message = f"the key column '{name}' of {end.described} is {kind.ddl}, which is not exact"
-                example = f"cast it in a step before: cast({name} as decimal(18, 6)), or use another key"
-                yield Refusal(Code.INEXACT_KEY, end, place_of(end, "key", name), message, example)
 
 
 def _group_key(plan: Plan, end: End) -> Iterator[Refusal]:
@@ -243,12 +233,6 @@ def _group_key(plan: Plan, end: End) -> Iterator[Refusal]:
         message += f", and '{missing}' is not selected as it is"
         example = f"select {missing}, and add it to the key"
     yield Refusal(Code.KEY_IS_NOT_THE_GROUP, end, place, message, example)
-
-
-def _is_exact(kind: ColumnType) -> bool:
-    if isinstance(kind, Struct):
-        return all(_is_exact(each.type) for each in kind.fields)
-    return not isinstance(kind, Array | Map) and kind not in INEXACT
 
 
 def orders(plan: Plan) -> Iterator[Refusal]:

@@ -8,7 +8,6 @@ from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.model import (
     FilesTarget,
     LakehouseTarget,
-    PythonTarget,
     Source,
     Step,
     TableTarget,
@@ -17,11 +16,10 @@ from odradek.pipelines.definition.model import (
 )
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, KeyedState, Sql, StreamJoin
-from odradek.pipelines.planning.columns import RECORD_COLUMN_NAMES
 from odradek.pipelines.planning.plan import GroupSql, PairSql, RowSql
 from odradek.pipelines.sql.functions import kind_of, kinds
 from odradek.pipelines.sql.query import Query
-from odradek.pipelines.sql.results import repeated_names, unknown_names
+from odradek.pipelines.sql.results import unknown_names
 from odradek.pipelines.sql.text import SqlError, position
 
 if TYPE_CHECKING:
@@ -63,35 +61,6 @@ def check_names(plan: Plan, problems: Problems) -> None:
         if columns is not None and column not in columns:
             message = f"{subject.described} names the column '{column}', which '{plan.table(name).owner.name}' has not"
             problems.error(place, message, suggestion(column, columns.names), COLUMNS)
-    for subject, name, place, hint in _repeated(plan):
-        problems.error(place, f"{subject.described} has two columns '{name}'", hint, COLUMNS)
-
-
-def _repeated(plan: Plan) -> Iterator[tuple[Table | End, str, Place, str]]:
-    """The columns of one name in groups, joins of streams and queries whose columns an end writes, with what to do."""
-    for table in plan.tables.values():
-        made = table.made_by
-        if isinstance(made, Aggregation):
-            taken = {*map(str.lower, made.by), *(WINDOW_COLUMNS if made.window is not None else ())}
-            hint = "give the aggregate another name"
-            yield from ((table, each.name, each.place, hint) for each in made.aggregates if each.name.lower() in taken)
-        elif isinstance(made, StreamJoin):
-            left, right = (plan.table(each).columns for each in (made.input, made.stream))
-            names = [] if left is None or right is None else right.without((*made.on, *RECORD_COLUMN_NAMES)).names
-            shared = [each for each in names if left is not None and each in left]
-            for each in shared[:1]:
-                hint = f"rename it in a step before: select {each} as {made.stream}_{each}, … from {made.stream}"
-                yield table, each, table.place("join", "stream"), hint
-    for end in plan.ends:
-        table, target = plan.table(end.input), end.target
-        is_chosen = isinstance(target, PythonTarget) or (isinstance(target, TopicTarget) and target.value)
-        if isinstance(table.made_by, RowSql | GroupSql) and not is_chosen:
-            found = repeated_names(table.made_by.query)
-            if RECORD_COLUMN_NAMES.issubset(found):  # of two topics: ends leave them out
-                found = [name for name in found if name not in RECORD_COLUMN_NAMES]
-            for name in found[:1]:
-                hint = f"give one of them another name: {name} as other_{name}"
-                yield table, name, table.place_in_sql(0), hint
 
 
 def _named(plan: Plan) -> Iterator[tuple[Table | End, str, str, Place]]:

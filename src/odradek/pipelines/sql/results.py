@@ -41,12 +41,6 @@ def result_columns(query: Query) -> Columns | None:
     return None if found is None else Columns(dict(found))
 
 
-def repeated_names(query: Query) -> list[str]:
-    """The names, in lower case, that several columns of the result have; none if they are not known."""
-    names = [name.lower() for name, _ in _named(query) or ()]
-    return [name for at, name in enumerate(names) if name in names[:at]]
-
-
 def unknown_names(query: Query) -> list[Finding]:
     """The columns that no table has, where the columns of all tables are known."""
     if any(each is None for each in query.columns) or not all(each.columns for each in query.laterals):
