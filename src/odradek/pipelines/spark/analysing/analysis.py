@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections import Counter
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
@@ -16,11 +15,10 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.model import PythonTarget, Source, Step, TopicOrigin, TopicTarget, place_of
+from odradek.pipelines.definition.model import Source, Step, TopicOrigin, place_of
 from odradek.pipelines.definition.operations import PythonFunction, Sql
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.vocabulary import Encoding
-from odradek.pipelines.planning.columns import RECORD_COLUMN_NAMES
 from odradek.pipelines.planning.plan import PASSES, GroupSql, PairSql, RowSql, StaticSql, Table
 from odradek.pipelines.planning.verdicts import Code
 from odradek.pipelines.planning.written import COLUMNS, expressions
@@ -226,16 +224,8 @@ class _Analysing:
         return len(self._problems.errors) == before
 
     def _check_columns(self, end: End) -> None:
-        """Reports columns that an end names and its input does not have, columns of one name, and keys that are not
-        exact."""
-        fields = self.schemas[end.input].fields
-        kinds = {each.name.lower(): each.dataType.simpleString() for each in fields}
-        twice = Counter(each.name.lower() for each in fields) - Counter({*kinds, *RECORD_COLUMN_NAMES})
-        is_chosen = isinstance(end.target, PythonTarget) or (isinstance(end.target, TopicTarget) and end.target.value)
-        if twice and not is_chosen:
-            message = f"{end.described} has two columns '{min(twice)}'"
-            hint = f"give one of them another name in a step before: {min(twice)} as other_{min(twice)}"
-            self._problems.error(place_of(end, "from"), message, hint, COLUMNS)
+        """Reports columns that an end names and its input does not have, and keys that are not exact."""
+        kinds = {each.name.lower(): each.dataType.simpleString() for each in self.schemas[end.input].fields}
         for keys, names in (("key", end.key), ("order_by", end.order_by)):
             for name in names:
                 kind = kinds.get(name.lower())
