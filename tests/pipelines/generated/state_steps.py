@@ -19,7 +19,7 @@ from tests.pipelines.generated.expressions import (
     Expression,
 )
 from tests.pipelines.generated.oracle import First, Grouped, Numbered, Paired, RowByRow, Table, Window
-from tests.pipelines.generated.row_steps import condition, projecting, unitable
+from tests.pipelines.generated.row_steps import condition, unitable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,19 +117,18 @@ def declare_groups(draft: Draft, read: str, grouping: Grouping) -> None:
 
 
 def group_in_sql(draft: Draft, read: str, grouping: Grouping) -> None:
-    """`SELECT … GROUP BY`, with WHERE and HAVING; a window is selected by its edges, or as a struct."""
+    """`SELECT … GROUP BY`, with WHERE and HAVING; a window is selected by its edges."""
     name, where, window = draft.next_name(), condition(draft, read), grouping.window
     if draft.happens(8) and len(grouping.columns) > len(grouping.aggregates):
         grouping = replace(grouping, aggregates=())
     elif draft.happens(3):
         alias = () if "events" in draft.columns[read] else (OF_ALIAS,)
         grouping = replace(grouping, having=draft.one_of(*HAVING, *alias))
-    form = draft.one_of("edges", "end", "struct") if window is not None else "none"
+    form = draft.one_of("edges", "end") if window is not None else "none"
     call, word = written_window(window)
     edges = {
         "edges": [f"{word}.start as window_start", f"{word}.end as window_end"],
         "end": [f"{word}.end as until"],
-        "struct": [f"{call} as w"],
         "none": [],
     }[form]
     items = [*edges, *grouping.select()]
@@ -142,27 +141,11 @@ def group_in_sql(draft: Draft, read: str, grouping: Grouping) -> None:
     rows = Table(
         f"{name} rows", name, RowByRow(read, lambda values: [values] if not where or where.value(values) else [])
     )
-    shown = {"edges": ("window_start", "window_end"), "end": ("until",), "struct": ("w",), "none": ()}[form]
+    shown = {"edges": ("window_start", "window_end"), "end": ("until",), "none": ()}[form]
     edge = "until" if form == "end" else "window_end"
     unique = ("k", edge) if grouping.by == ("k",) and not grouping.keys else None
     made = grouping.made(rows.name, (("window_end", "until"),) if form == "end" else ())
-    if form == "struct":
-        add_with_struct(draft, sql, made, grouping, rows, unique)
-    else:
-        draft.add({"sql": sql}, made, (*shown, *grouping.columns), parts=[rows], unique=unique)
-
-
-def add_with_struct(
-    draft: Draft, sql: str, made: Grouped, grouping: Grouping, rows: Table, unique: tuple[str, str] | None
-) -> None:
-    """A window is a struct, of which a second step selects the edges."""
-    name = draft.next_name()
-    draft.definition["steps"][name] = {"sql": sql}
-    draft.tables += [rows, Table(name, name, made)]
-    columns = ("window_start", "window_end", *grouping.columns)
-    items = ["w.start as window_start", "w.end as window_end", *grouping.columns]
-    declaration = {"sql": f"select {', '.join(items)} from {name}"}
-    draft.add(declaration, RowByRow(name, projecting(columns, None)), columns, unique=unique)
+    draft.add({"sql": sql}, made, (*shown, *grouping.columns), parts=[rows], unique=unique)
 
 
 def written_window(window: Window | None) -> tuple[str, str]:

@@ -82,20 +82,6 @@ def test_a_select_behind_groups_renames_their_columns() -> None:
     assert not plan.path("several").is_ordered  # there are several rows of a group
 
 
-def test_the_fields_of_a_window_stand_for_it() -> None:
-    text = """
-    steps:
-      minutes: {sql: "select window(at, '1 minute') as w, count(*) as n from orders group by window(at, '1 minute')"}
-      renamed: {sql: "select w as v, n from minutes"}
-      flat: {sql: "select v.start as since, v.end as until, n from renamed"}
-    """
-    plan, _ = planned(text)
-    assert (plan.path("minutes").event_time, plan.path("minutes").window) == (None, "w")
-    assert plan.path("renamed").groups == (("v", "v.start", "v.end"),)
-    assert plan.path("flat").groups == (("since", "until"),)
-    assert plan.path("flat").event_time == "until"
-
-
 @pytest.mark.parametrize(
     "behind",
     [

@@ -169,15 +169,10 @@ def check_keys(pipeline: model.Pipeline, end: model.Sink | model.View, facts: Fa
             digits = f"whose decimals have {SQLITE_DIGITS} digits: it takes values that differ in others for equal"
             hint = "cast it to BIGINT, or a key to STRING, in a step before, or use PostgreSQL"
             report(place, f"'{end.name}' compares {name} of type {kind.ddl} in SQLite, {digits}", hint)
-        if isinstance(kind, Struct | Array) and not is_window(kind) and not TIMES.isdisjoint(types_in(kind)):
+        if isinstance(kind, Struct | Array) and not TIMES.isdisjoint(types_in(kind)):
             stored = f"'{end.name}' stores {name} of type {kind.ddl} as JSON, with the milliseconds of its timestamps"
             message = f"{stored}: rows that differ in microseconds would replace each other"
             problems.warning(place, message, "use its fields as the key, selected in a step before")
-
-
-def is_window(kind: ColumnType) -> bool:
-    """Whether this is the type of `window(…)`, whose ends have no microseconds."""
-    return isinstance(kind, Struct) and [each.name.lower() for each in kind.fields] == ["start", "end"]
 
 
 def compared_columns(end: model.Sink | model.View) -> list[tuple[tuple[str, ...], str]]:

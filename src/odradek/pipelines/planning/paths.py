@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.column_types import Struct
 from odradek.pipelines.definition.model import Source, TopicOrigin
 from odradek.pipelines.definition.operations import (
     Aggregation,
@@ -21,7 +20,7 @@ from odradek.pipelines.sql.query import Item, Query
 from odradek.pipelines.sql.query import Join as JoinWord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from odradek.pipelines.definition.model import Watermark
 
@@ -66,7 +65,7 @@ def _behind(table: Table, streams: Sequence[Table]) -> Path:
             return _of_pairs(table, made, streams[0].path, streams[-1].path)
         case KeyedState():
             path = _with_state(table.name, first, is_other=True)
-            return _without_time(replace(path, is_ordered=False, groups=None, window=None), table.name)
+            return _without_time(replace(path, is_ordered=False, groups=None), table.name)
         case PythonFunction():
             return _of_python(table, made, streams)
         case _:
@@ -92,19 +91,14 @@ def _of_rows(name: str, made: RowSql, path: Path) -> Path:
     groups = path.groups
     if groups is not None:
         groups = tuple(tuple(out for each in columns for out in outputs_of(made, each)) for columns in groups)
-    window = next(iter(() if path.window is None else outputs_of(made, path.window)), None)
-    time = f"{path.window}.end" if path.event_time is None and path.window is not None else path.event_time
-    times = () if time is None else outputs_of(made, time)
-    path = replace(path, is_ordered=is_ordered, groups=groups, window=window)
+    times = () if path.event_time is None else outputs_of(made, path.event_time)
+    path = replace(path, is_ordered=is_ordered, groups=groups)
     return replace(path, event_time=times[0], lost_by=None) if times else _without_time(path, name)
 
 
 def outputs_of(made: RowSql, column: str) -> tuple[str, ...]:
-    """The names under which a SELECT has a column of its stream, or a field of a window, as it is."""
+    """The names under which a SELECT has a column of its stream as it is."""
     query = made.query
-    if "." in column:
-        struct, field = column.rsplit(".", 1)
-        return (*_outputs_of_field(made, struct, field), *(f"{name}.{field}" for name in outputs_of(made, struct)))
     if made.pairs is not None:
         side, column = (made.pairs.left if column.startswith(LEFT) else made.pairs.right), column[2:]
     else:
@@ -119,13 +113,6 @@ def outputs_of(made: RowSql, column: str) -> tuple[str, ...]:
         elif _is_column(query, item, side.alias, column):
             found += [item.name]
     return tuple(found)
-
-
-def _outputs_of_field(made: RowSql, struct: str, field: str) -> Iterator[str]:
-    for item in made.query.items:
-        for each in made.query.references(item.span):
-            if each.span == item.span and [part.lower() for part in each.parts] == [struct.lower(), field]:
-                yield item.name or field
 
 
 def _is_column(query: Query, item: Item, alias: str, column: str) -> bool:
@@ -180,14 +167,8 @@ def _of_groups(table: Table, made: GroupSql, path: Path) -> Path:
         if _is_time(path, window.time if each.is_window and window is not None else each.column)
     ]
     times = [output for each in timed for output in (each.ends if each.is_window else each.outputs)]
-    types = {} if table.columns is None else table.columns.types
-    windows = [out for each in timed if each.is_window for out in each.outputs if isinstance(types.get(out), Struct)]
-    keys = tuple(
-        (*each.outputs, *(f"{out}.{field}" for out in each.outputs if out in windows for field in ("start", "end")))
-        for each in made.shape.keys
-    )
+    keys = tuple(each.outputs for each in made.shape.keys)
     has_sessions = window is not None and window.function == "session_window"
-    path = replace(path, window=next(iter(windows), None))
     return grouped(name, path, keys, next(iter(times), None), is_final=bool(timed), has_sessions=has_sessions)
 
 
@@ -196,7 +177,6 @@ def _of_aggregation(name: str, made: Aggregation, path: Path) -> Path:
     keys = [("window_start", "window_end"), *((each,) for each in made.by)] if window else [(each,) for each in made.by]
     is_timed = window is not None and _is_time(path, window.column)
     time = "window_end" if is_timed else next((each for each in made.by if _is_time(path, each)), None)
-    path = replace(path, window=None)
     return grouped(name, path, tuple(keys), time, is_final=time is not None, has_sessions=bool(window and window.gap))
 
 

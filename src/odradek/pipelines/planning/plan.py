@@ -41,11 +41,8 @@ class Path:
     watermark: str | None = None  # the table that has it
     event_time: str | None = None  # the column
     lost_by: str | None = None  # the table behind which no column is event time any more
-    window: str | None = None  # a column that is a window of event time, with its start and its end as fields
     is_ordered: bool = False  # by arrival; of groups: whether there is one row of each
-    groups: tuple[tuple[str, ...], ...] | None = (
-        None  # the columns, or fields of a window, that are each expression of GROUP BY
-    )
+    groups: tuple[tuple[str, ...], ...] | None = None  # the columns that are each expression of GROUP BY
     grouped_by: str | None = None  # the table that made the groups
     never_final: str | None = None  # the table whose groups never become final
     can_change: bool = False  # whether the groups can be read before they are final

@@ -177,8 +177,7 @@ def _lost(plan: Plan, path: Path) -> tuple[str, str]:
         case PythonFunction():
             return f"step '{name}' does not declare it", "add its column to the schema of the step"
         case GroupSql(shape=Groups(window=WindowCall())):
-            end = "window.end" if path.window is None else f"{path.window}.end in a step before"
-            return f"step '{name}' does not select the end of its window", f"select {end}"
+            return f"step '{name}' does not select the end of its window", "select window.end"
         case Aggregation() | GroupSql():
             return f"the groups of '{name}' have none", "group by a window of the event time"
         case UnionSql():

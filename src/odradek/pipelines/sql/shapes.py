@@ -83,7 +83,7 @@ class GroupKey:
 
     text: str
     column: str | None  # the column that it is
-    outputs: tuple[str, ...]  # of a window also those of its start and its end
+    outputs: tuple[str, ...]  # of a window those of its start and its end
     ends: tuple[str, ...]  # those of a window's end
     is_window: bool = False
 
@@ -221,7 +221,7 @@ class _Reading:
                 outputs += ["start", "end"] if is_window and item.star_of.lower() in WINDOWS else []
                 outputs += [column] if column and item.star_of.lower() in {"", query.tables[0].alias.lower()} else []
                 ends += ["end"] if "end" in outputs else []
-            elif item.name and found in ((words,) if not is_window else (words, (*words, ".", "start"))):
+            elif item.name and found == ((*words, ".", "start") if is_window else words):
                 outputs.append(item.name)
             elif item.name and is_window and found == (*words, ".", "end"):
                 outputs.append(item.name)

@@ -125,17 +125,6 @@ def test_a_view_of_casts_is_refused(spark: SparkSession) -> None:
     assert any("error OP016: view 'v' casts the STRING" in each for each in problems), problems
 
 
-def test_the_end_of_a_window_that_a_later_step_selects_is_event_time(spark: SparkSession) -> None:
-    steps = """
-        steps:
-          minutes: {sql: "select window(at, '1 hour') as w, count(*) as n from orders group by window(at, '1 hour')"}
-          flat: {sql: "select w.end as until, n from minutes"}
-          hours: {from: flat, aggregate: {most: max(n)}, window: {column: until, size: 1 hour}}
-        sinks: {hours: {from: hours, topic: hours}}
-    """
-    assert found(spark, steps)[1] == []
-
-
 STEPS = """
 from pyspark.sql import functions as F
 

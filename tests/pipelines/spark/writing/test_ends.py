@@ -161,13 +161,13 @@ sinks:
 
 
 def group_rows(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
-    ddl = "w STRUCT<start: TIMESTAMP, end: TIMESTAMP>, k STRING, c BIGINT, last BIGINT, __passes BOOLEAN"
+    ddl = "ended TIMESTAMP, k STRING, c BIGINT, last BIGINT, __passes BOOLEAN"
     edges = [datetime(2026, 1, 1, 0, minute, tzinfo=UTC) for minute in range(9)]
-    windows = [((edges[at], edges[at + 1]), k, c, last, passes) for at, k, c, last, passes in rows]
+    windows = [(edges[at + 1], k, c, last, passes) for at, k, c, last, passes in rows]
     return spark.createDataFrame(windows, ddl).coalesce(1)
 
 
-FLAT = "select w.end as until, k as who, c, last from few"
+FLAT = "select ended as until, k as who, c, last from few"
 
 
 @pytest.mark.more(but="True-where c < 8")
@@ -182,7 +182,9 @@ def test_groups_that_are_not_written_any_more_are_deleted(
         f"""
 steps:
   few:
-    sql: select window(at, '1 minute') as w, k, count(*) as c, max(n) as last from timed group by w, k having c >= 2
+    sql: >
+      select window.end as ended, k, count(*) as c, max(n) as last from timed
+      group by window(at, '1 minute'), k having c >= 2
   flat: {{sql: "{FLAT} {behind}"}}
   dated: {{sql: "select *, timestamp_micros(last) as at from flat"}}
 sinks: {{few: {{from: dated, table: few, key: [until, who], order_by: last}}}}

@@ -46,7 +46,7 @@ def aggregated(frame: DataFrame, operation: Aggregation, time: str | None) -> Da
 
 def grouped(query: Query, inputs: Mapping[str, DataFrame], time: str | None, end: str | None) -> DataFrame:
     """A row for each group of a SELECT, with HAVING as a column, by which a step behind it filters; `time` is the event
-    time of its input, `end` that of its rows, or a column that is the window itself."""
+    time of its input, `end` that of its rows."""
     (stream,) = (each.table for each in query.tables)
     frames = {name: without_internal(frame) for name, frame in inputs.items()}
     frames[stream] = with_one_event_time(frames[stream], time)

@@ -67,8 +67,7 @@ def frame_of(
             return united([inputs[each] for each in parts])
         case GroupSql(query):
             (stream,) = (each.table for each in query.tables)
-            end = table.path.event_time or table.path.window
-            return grouped(query, inputs, plan.path(stream).event_time, end)
+            return grouped(query, inputs, plan.path(stream).event_time, table.path.event_time)
         case PairSql(_, pairs):
             left, right = pairs.left.table, pairs.right.table
             sides = (plan.path(left).event_time, plan.path(right).event_time)
