@@ -67,26 +67,6 @@ def test_the_keys_of_lakehouse_tables_are_not_those_of_sqlite(tmp_path: Path) ->
     assert "SQLite" not in reported(tmp_path, DECIMALS + sink)
 
 
-NESTED = """
-sources: {s: {topic: in, schema: "id BIGINT, at TIMESTAMP, e STRUCT<t: ARRAY<TIMESTAMP>>, n STRUCT<id: BIGINT>"}}
-"""
-
-
-@pytest.mark.parametrize(
-    ("view", "is_reported"),
-    [
-        ("from: s, key: [e]", True),
-        ("from: s, by: [e], aggregate: {n: count(*)}", True),
-        ("from: s, changes: {key: [e], sequence: id}", True),
-        ("from: s, key: [n, at]", False),
-    ],
-)
-def test_keys_that_json_takes_for_equal_are_reported(tmp_path: Path, view: str, is_reported: bool) -> None:
-    found = reported(tmp_path, f"{NESTED}views: {{v: {{{view}}}}}\n")
-    assert ("'v' stores e of type STRUCT<t: ARRAY<TIMESTAMP>> as JSON" in found) is is_reported, found
-    assert "JSON" not in found or is_reported, found
-
-
 def test_a_table_and_a_source_have_urls_of_their_own(tmp_path: Path) -> None:
     problems = reported(
         tmp_path,

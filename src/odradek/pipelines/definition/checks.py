@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition import model
-from odradek.pipelines.definition.column_types import Array, Decimal, Primitive, Struct, types_in
+from odradek.pipelines.definition.column_types import Decimal, Primitive
 from odradek.pipelines.definition.operations import Deduplication, KeyedState
 from odradek.pipelines.definition.python_code import check_python
 from odradek.pipelines.definition.spark_version import (
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 NAMES = "OD02"  # the code of problems with names
 SQLITE_DIGITS = 15  # of a decimal, which SQLite stores as a floating-point number
-TIMES = frozenset((Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ")))
 OWN_JARS = ("spark.jars", "spark.jars.packages")
 CATALOG = "spark.sql.catalog"
 CATALOG_HINT = (
@@ -169,10 +168,6 @@ def check_keys(pipeline: model.Pipeline, end: model.Sink | model.View, facts: Fa
             digits = f"whose decimals have {SQLITE_DIGITS} digits: it takes values that differ in others for equal"
             hint = "cast it to BIGINT, or a key to STRING, in a step before, or use PostgreSQL"
             report(place, f"'{end.name}' compares {name} of type {kind.ddl} in SQLite, {digits}", hint)
-        if isinstance(kind, Struct | Array) and not TIMES.isdisjoint(types_in(kind)):
-            stored = f"'{end.name}' stores {name} of type {kind.ddl} as JSON, with the milliseconds of its timestamps"
-            message = f"{stored}: rows that differ in microseconds would replace each other"
-            problems.warning(place, message, "use its fields as the key, selected in a step before")
 
 
 def compared_columns(end: model.Sink | model.View) -> list[tuple[tuple[str, ...], str]]:

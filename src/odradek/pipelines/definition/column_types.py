@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -82,19 +78,6 @@ class Column:
     @property
     def suffix(self) -> str:
         return "" if self.nullable else " NOT NULL"
-
-
-def types_in(kind: ColumnType) -> Iterator[ColumnType]:
-    """A type and all types within it."""
-    yield kind
-    if isinstance(kind, Struct):
-        inner: tuple[ColumnType, ...] = tuple(each.type for each in kind.fields)
-    elif isinstance(kind, Map):
-        inner = (kind.key, kind.value)
-    else:
-        inner = (kind.element,) if isinstance(kind, Array) else ()
-    for each in inner:
-        yield from types_in(each)
 
 
 def quoted(name: str) -> str:

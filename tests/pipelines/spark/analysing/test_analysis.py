@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql.streaming import StatefulProcessor
 
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.spark.analysing.analysis import analysed
 from tests.pipelines.planning.plans import planned, sound_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +21,28 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Source
 
 pytestmark = pytest.mark.spark
+
+
+class Nothing(StatefulProcessor):
+    """Makes no rows."""
+
+    def init(self, handle: Any) -> None:
+        """Has no state."""
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        return iter(())
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+
+def test_keys_of_keyed_state_are_exact(spark: SparkSession) -> None:
+    state = f"{{key: amount, processor: '{__name__}:Nothing', order: any}}, schema: id BIGINT"
+    _, problems = found(spark, definition(f"{{from: orders, state: {state}}}"))
+    assert [each.partition(";")[0] for each in problems] == [
+        "15:35: error OP013: the key column 'amount' of step 's' is DOUBLE, which is not exact"
+    ]
+
 
 DATABASE = """
 pipeline: p

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Source, Step, TopicOrigin, place_of
-from odradek.pipelines.definition.operations import PythonFunction, Sql
+from odradek.pipelines.definition.operations import KeyedState, PythonFunction, Sql
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.vocabulary import Encoding
 from odradek.pipelines.planning.plan import PASSES, GroupSql, PairSql, RowSql, StaticSql, Table
@@ -61,7 +61,7 @@ TEXT, BYTES = "STRUCT<value: STRING>", "STRUCT<`_`: INT>"  # what `records.decod
 SPARK = "OD05"  # the code of what Spark refuses
 PLACE = re.compile(r"^\S*:\d+:\d+: ")  # begins messages of this package
 TEXTS = ("interval", "struct", "array", "map", "variant")  # types that databases keep as text
-INEXACT = ("double", "float", "array<", "map<")
+INEXACT = ("double", "float", "array<", "map<", "struct<")
 ACTION = "streaming sources must be executed"  # in Spark's words for an action on a stream
 NO_ACTIONS = "a Python step gets a stream: use where, select and the like, and no action such as count() or collect()"
 
@@ -155,6 +155,10 @@ class _Analysing:
                 self._check_python(table, table.made_by, tables.before_checks(table.name))
             elif not isinstance(table.made_by, Source | PairSql) and _part_of(table) is None:
                 self._check_casts(table, frame, table.place())
+            if isinstance(table.made_by, KeyedState):  # which finds keys by their bytes: those of 0.0 and -0.0 differ
+                kinds = kinds_of(self.schemas[table.made_by.input])
+                for name in table.made_by.key:
+                    self._check_exact(table, name, kinds.get(name.lower(), ""), table.place("state", "key", name))
             self.schemas[table.name] = frame.schema
 
     def _accepts_sql(self, table: Table) -> bool:
@@ -225,7 +229,7 @@ class _Analysing:
 
     def _check_columns(self, end: End) -> None:
         """Reports columns that an end names and its input does not have, and keys that are not exact."""
-        kinds = {each.name.lower(): each.dataType.simpleString() for each in self.schemas[end.input].fields}
+        kinds = kinds_of(self.schemas[end.input])
         for keys, names in (("key", end.key), ("order_by", end.order_by)):
             for name in names:
                 kind = kinds.get(name.lower())
@@ -234,13 +238,17 @@ class _Analysing:
                         f"{end.described} names the column '{name}', which '{self._plan.shown(end.input)}' has not"
                     )
                     self._problems.error(place_of(end, keys, name), message, code=COLUMNS)
-                elif keys == "key" and any(each in kind for each in INEXACT):
-                    message = f"the key column '{name}' of {end.described} is {kind.upper()}, which is not exact"
-                    hint = f"cast it in a step before: cast({name} as decimal(18, 6)), or use another key"
-                    self._problems.error(place_of(end, keys, name), message, hint, Code.INEXACT_KEY)
+                elif keys == "key":
+                    self._check_exact(end, name, kind, place_of(end, keys, name))
                 elif keys == "order_by" and kind.startswith(TEXTS):
                     message = f"the column '{name}' of {end.described} is {kind.upper()}, by which no row is newer"
                     self._problems.error(place_of(end, keys, name), message, "use a number or a time", SPARK)
+
+    def _check_exact(self, subject: Table | End, name: str, kind: str, place: Place) -> None:
+        if any(each in kind for each in INEXACT):
+            message = f"the key column '{name}' of {subject.described} is {kind.upper()}, which is not exact"
+            hint = f"cast it in a step before: cast({name} as decimal(18, 6)), or use its fields or another key"
+            self._problems.error(place, message, hint, Code.INEXACT_KEY)
 
     def _check_program(self, flow: Flow, frame: DataFrame) -> None:
         try:
@@ -280,6 +288,11 @@ def _part_of(table: Table) -> Part | None:
 def _is_filter_of_groups(made: RowSql | GroupSql) -> bool:
     """Whether it is the filter by which HAVING keeps groups, which is not written as a query."""
     return isinstance(made, RowSql) and PASSES in made.query.part.text
+
+
+def kinds_of(schema: StructType) -> dict[str, str]:
+    """The type of each column by its name in lower case."""
+    return {each.name.lower(): each.dataType.simpleString() for each in schema.fields}
 
 
 def offset_of(error: BaseException) -> int | None:

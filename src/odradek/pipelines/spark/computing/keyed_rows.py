@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import StateClock, StateOrder
 from odradek.pipelines.planning.plan import OutputMode
@@ -98,7 +97,7 @@ def keyed_state(
     columns = operation.columns
     schema: Any = made.output_schema if columns is None else ", ".join(each.ddl for each in columns)
     clock = "ProcessingTime" if operation.clock is StateClock.PROCESSING else "EventTime"
-    rows = with_one_zero(with_one_event_time(frame, time), operation.key)
+    rows = with_one_event_time(frame, time)
     if operation.order is StateOrder.ARRIVAL and not frame.isStreaming and has_origin(frame):
         placed = rows.withColumn(PLACE, F.monotonically_increasing_id())
         rows = in_order(placed, operation.key, [*record_order(placed), F.col(PLACE)]).drop(PLACE)
@@ -121,31 +120,3 @@ def in_order(frame: DataFrame, key: Iterable[str], order: Sequence[Column]) -> D
 
 def record_order(frame: DataFrame) -> list[Column]:
     return [F.col(f"{ORIGIN}.{name}") for name in ("offset", "partition", "topic")] if has_origin(frame) else []
-
-
-def with_one_zero(frame: DataFrame, key: Iterable[str]) -> DataFrame:
-    """The frame with 0.0 in place of -0.0 in these columns, which are equal: keyed state finds keys by their bytes."""
-    for name in (actual_name(frame, each) for each in key):
-        kind = frame.schema[name].dataType
-        if has_floats(kind):
-            frame = frame.withColumn(name, one_zero(column(name), kind))
-    return frame
-
-
-def has_floats(kind: T.DataType) -> bool:
-    if isinstance(kind, T.StructType):
-        return any(has_floats(each.dataType) for each in kind.fields)
-    if isinstance(kind, T.ArrayType):
-        return has_floats(kind.elementType)
-    return isinstance(kind, T.FloatType | T.DoubleType)
-
-
-def one_zero(column: Column, kind: T.DataType) -> Column:
-    if not has_floats(kind):
-        return column
-    if isinstance(kind, T.StructType):
-        fields = [one_zero(column.getField(each.name), each.dataType).alias(each.name) for each in kind.fields]
-        return F.when(column.isNotNull(), F.struct(*fields))
-    if isinstance(kind, T.ArrayType):
-        return F.transform(column, lambda each: one_zero(each, kind.elementType))
-    return F.when(column == 0, F.lit(0).cast(kind)).otherwise(column)
