@@ -40,7 +40,7 @@ def test_keys_of_keyed_state_are_exact(spark: SparkSession) -> None:
     state = f"{{key: amount, processor: '{__name__}:Nothing', order: any}}, schema: id BIGINT"
     _, problems = found(spark, definition(f"{{from: orders, state: {state}}}"))
     assert [each.partition(";")[0] for each in problems] == [
-        "15:35: error OP013: the key column 'amount' of step 's' is DOUBLE, which is not exact"
+        "15:34: error OP013: the key column 'amount' of step 's' is DOUBLE, which is not exact"
     ]
 
 
