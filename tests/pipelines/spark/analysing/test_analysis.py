@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql.streaming import StatefulProcessor
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.spark.analysing.analysis import analysed
@@ -29,7 +29,7 @@ class Nothing(StatefulProcessor):
     def init(self, handle: Any) -> None:
         """Has no state."""
 
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803 - the names of Spark
         return iter(())
 
     def close(self) -> None:
