@@ -21,12 +21,15 @@ from odradek.metadata.changes import (
     ProducerIdsAllocated,
     ScramCredentialChanged,
     StandInKeyChosen,
+    StreamChanged,
+    StreamDeleted,
     TopicCreated,
     TopicDeleted,
 )
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 from odradek.metadata.image import MetadataImage
 from odradek.metadata.snapshot import empty_image
+from odradek.metadata.streams import PERMISSIONS, StreamImage
 from odradek.metadata.topic_names import is_internal
 from odradek.security.acls.bindings import AclBinding, PatternType, Permission
 from odradek.security.authorizer import Operation, ResourceType
@@ -34,7 +37,8 @@ from odradek.security.delegation_tokens import DelegationToken
 from odradek.security.principals import Principal
 from odradek.security.scram_credentials import ScramCredential, ScramMechanism
 
-NAMES = ["a", "b.c", "__consumer_offsets", "d-e"]
+PATHS = ["/s", "/s/t", "/u"]
+NAMES = ["a", "b.c", "__consumer_offsets", "d-e", "/s:a", "/s:b", "/s/t:a"]
 
 broker_ids = st.lists(st.integers(0, 5), max_size=3).map(tuple)
 texts = st.text("aé漢🎈\0", max_size=4)
@@ -71,6 +75,26 @@ def topic_change(draw: st.DrawFn, image: MetadataImage) -> Change:
         return PartitionsAdded(topic.topic_id, draw(new_partitions(len(topic.partitions), draw(st.integers(1, 2)))))
     current = draw(st.sampled_from(topic.partitions))
     return PartitionsChanged(topic.topic_id, (draw(partition(current.index, current.partition_epoch + 1)),))
+
+
+@st.composite
+def stream_change(draw: st.DrawFn, image: MetadataImage) -> Change:
+    is_removal = draw(st.booleans())
+    if image.streams and is_removal:
+        return StreamDeleted(image.streams[draw(st.sampled_from(sorted(image.streams)))].stream_id)
+    path = draw(st.sampled_from(PATHS))
+    present = image.streams.get(path)
+    return StreamChanged(
+        StreamImage(
+            path=path,
+            stream_id=draw(st.uuids(version=4)) if present is None else present.stream_id,
+            owner=draw(texts),
+            default_partitions=draw(st.integers(-1, 4096)),
+            creates_topics=draw(st.booleans()),
+            settings=draw(st.dictionaries(texts, texts, max_size=2)),
+            permissions=draw(st.dictionaries(st.sampled_from(PERMISSIONS), texts, max_size=2)),
+        )
+    )
 
 
 @st.composite
@@ -137,10 +161,12 @@ def user_change(draw: st.DrawFn, image: MetadataImage) -> Change:
 @st.composite
 def any_change(draw: st.DrawFn, image: MetadataImage) -> Change:
     """A change that can be applied to this image."""
-    kinds = ["topic", "topic", "broker", "configs", "quota", "acl", "ids", "controller", "user", "feature"]
+    kinds = ["topic", "topic", "stream", "broker", "configs", "quota", "acl", "ids", "controller", "user", "feature"]
     kind = draw(st.sampled_from(kinds))
     if kind == "topic":
         return draw(topic_change(image))
+    if kind == "stream":
+        return draw(stream_change(image))
     if kind == "broker":
         return draw(broker_change(image))
     if kind == "user":

@@ -30,10 +30,12 @@ STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 
 _LONGEST_NAME = 255
-_TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_PARTITION_NAME = re.compile(r"([A-Za-z0-9._-]{1,249})-(\d{1,10})")
+# Kafka's, or the escaped name of a topic in a stream.
+_ESCAPED_TOPIC = r"(?:(?:%2F[A-Za-z0-9_-]+)+%3A)?[A-Za-z0-9._-]{1,249}"
+_TOPIC_NAME = re.compile(_ESCAPED_TOPIC)
+_PARTITION_NAME = re.compile(rf"({_ESCAPED_TOPIC})-(\d{{1,10}})")
 _CHECKSUM_LINE = re.compile(r"^#crc32c=.*$", re.MULTILINE)
-_FUTURE_NAME = re.compile(rf"([A-Za-z0-9._-]{{1,249}})-(\d{{1,10}})\.[0-9a-f]{{32}}{FUTURE_SUFFIX}")
+_FUTURE_NAME = re.compile(rf"({_ESCAPED_TOPIC})-(\d{{1,10}})\.[0-9a-f]{{32}}{FUTURE_SUFFIX}")
 
 
 class LogDirectoryError(Exception):
@@ -45,6 +47,22 @@ class MetaProperties:
     cluster_id: str
     node_id: int
     directory_id: uuid.UUID
+
+
+def escape_topic(name: str) -> str:
+    """The name of a topic as a part of the name of a file. Kafka's names stay as they are, and none of them has a '%';
+    names of topics in streams have '/' and ':'."""
+    return name.replace("/", "%2F").replace(":", "%3A")
+
+
+def _unescape(escaped: str) -> str:
+    return escaped.replace("%2F", "/").replace("%3A", ":")
+
+
+def partition_of(directory_name: str) -> TopicPartition | None:
+    """The partition whose directory has this name."""
+    match = _PARTITION_NAME.fullmatch(directory_name)
+    return None if match is None else (_unescape(match[1]), int(match[2]))
 
 
 def encode_uuid(value: uuid.UUID) -> str:
@@ -199,17 +217,18 @@ class LogDirectory:
 
     def partition_directory(self, topic: str, index: int) -> str:
         """Raises ValueError for an invalid topic name: a path must never lead out of this directory."""
-        if not _TOPIC_NAME.fullmatch(topic) or topic in (".", "..") or index < 0:
+        escaped = escape_topic(topic)
+        if not _TOPIC_NAME.fullmatch(escaped) or topic in (".", "..") or index < 0:
             raise ValueError(f"{topic!r} partition {index} is not a partition's name")
-        return f"{self.path}/{topic}-{index}"
+        return f"{self.path}/{escaped}-{index}"
 
     def partitions(self) -> dict[TopicPartition, str]:
         """The partitions that have a directory here."""
         found = {}
         for name in self._host.disk.list_directory(self.path):
-            match = _PARTITION_NAME.fullmatch(name)
-            if match and self._host.disk.is_directory(f"{self.path}/{name}"):
-                found[match[1], int(match[2])] = f"{self.path}/{name}"
+            partition = partition_of(name)
+            if partition is not None and self._host.disk.is_directory(f"{self.path}/{name}"):
+                found[partition] = f"{self.path}/{name}"
         return found
 
     def new_future_directory(self, topic: str, index: int) -> str:
@@ -222,7 +241,7 @@ class LogDirectory:
         for name in self._host.disk.list_directory(self.path):
             match = _FUTURE_NAME.fullmatch(name)
             if match and self._host.disk.is_directory(f"{self.path}/{name}"):
-                found.setdefault((match[1], int(match[2])), []).append(f"{self.path}/{name}")
+                found.setdefault((_unescape(match[1]), int(match[2])), []).append(f"{self.path}/{name}")
         return found
 
     def write_partition_metadata(self, topic: str, index: int, topic_id: uuid.UUID, path: str | None = None) -> None:
@@ -262,7 +281,7 @@ class LogDirectory:
     def _rename(self, topic: str, index: int, suffix: str) -> str:
         source = self.partition_directory(topic, index)
         suffix = f"-{index}.{self._host.entropy.uuid().hex}{suffix}"
-        target = f"{self.path}/{topic[: _LONGEST_NAME - len(suffix)]}{suffix}"
+        target = f"{self.path}/{escape_topic(topic)[: _LONGEST_NAME - len(suffix)]}{suffix}"
         self._host.disk.rename(source, target)
         return target
 
@@ -284,7 +303,7 @@ def missing_checkpoints(path: str, disk: Disk, *, was_cleanly_shut_down: bool) -
 
 def is_future_name_too_long(topic: str, index: int) -> bool:
     """Whether the directory of a copy would have a longer name than file systems allow."""
-    return len(topic) + len(f"-{index}.{FUTURE_SUFFIX}") + 32 > _LONGEST_NAME
+    return len(escape_topic(topic)) + len(f"-{index}.{FUTURE_SUFFIX}") + 32 > _LONGEST_NAME
 
 
 def _claim(path: str, host: Host, cluster_id: str, node_id: int) -> MetaProperties:

@@ -16,6 +16,7 @@ from odradek.configuration.listeners import Endpoint
 from odradek.metadata import changes as change_types
 from odradek.metadata.entities import BrokerImage, TopicImage
 from odradek.metadata.partition_codec import decode_partitions, encode_partitions
+from odradek.metadata.streams import StreamImage
 from odradek.metadata.topic_names import is_internal
 from odradek.metadata.user_codec import USER_TAGS, decode_user_change, encode_user_change
 from odradek.protocol.malformed import MalformedMessage
@@ -43,6 +44,8 @@ _CONTROLLER_ELECTED = 10
 _ACLS_ADDED = 11
 _ACLS_REMOVED = 12
 _FEATURE_LEVEL_CHANGED = 17
+_STREAM_CHANGED = 18
+_STREAM_DELETED = 19
 
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -92,7 +95,7 @@ def decode_changes(data: bytes) -> list[Change]:
     return changes
 
 
-def _encode_change(out: bytearray, change: Change) -> None:  # noqa: C901, PLR0912 - one case for each kind of change
+def _encode_change(out: bytearray, change: Change) -> None:  # noqa: C901, PLR0912, PLR0915 - a case for each kind
     match change:
         case change_types.TopicCreated(topic):
             out.append(_TOPIC_CREATED)
@@ -110,6 +113,12 @@ def _encode_change(out: bytearray, change: Change) -> None:  # noqa: C901, PLR09
             out.append(_PARTITIONS_CHANGED)
             out += topic_id.bytes
             encode_partitions(out, partitions)
+        case change_types.StreamChanged(stream):
+            out.append(_STREAM_CHANGED)
+            _put_stream(out, stream)
+        case change_types.StreamDeleted(stream_id):
+            out.append(_STREAM_DELETED)
+            out += stream_id.bytes
         case change_types.ConfigsChanged(resource_type, resource_name, values):
             out += bytes((_CONFIGS_CHANGED, resource_type))
             _put_text(out, resource_name)
@@ -181,6 +190,18 @@ def _put_broker(out: bytearray, broker: BrokerImage) -> None:
         out += _INT32.pack(endpoint.port)
 
 
+def _put_stream(out: bytearray, stream: StreamImage) -> None:
+    out += stream.stream_id.bytes + _INT32.pack(stream.default_partitions)
+    out.append(_PRESENT if stream.creates_topics else _ABSENT)
+    _put_text(out, stream.path)
+    _put_text(out, stream.owner)
+    for texts in (stream.settings, stream.permissions):
+        out += _COUNT.pack(len(texts))
+        for name, text in texts.items():
+            _put_text(out, name)
+            _put_text(out, text)
+
+
 def _put_acls(out: bytearray, bindings: tuple[AclBinding, ...]) -> None:
     out += _COUNT.pack(len(bindings))
     for binding in bindings:
@@ -200,6 +221,10 @@ def _decode_change(reader: _Reader) -> Change:  # noqa: C901, PLR0912 - one case
         return change_types.PartitionsAdded(reader.uuid(), reader.partitions())
     if tag == _PARTITIONS_CHANGED:
         return change_types.PartitionsChanged(reader.uuid(), reader.partitions())
+    if tag == _STREAM_CHANGED:
+        return change_types.StreamChanged(reader.stream())
+    if tag == _STREAM_DELETED:
+        return change_types.StreamDeleted(reader.uuid())
     if tag == _CONFIGS_CHANGED:
         resource_type = ConfigResourceType(reader.byte())
         return change_types.ConfigsChanged(resource_type, reader.text(), reader.values(reader.text))
@@ -294,6 +319,21 @@ class _Reader:
             endpoints[listener] = Endpoint(self.text(), self.int32())
         is_fenced, is_shutting_down = bool(flags & _FENCED), bool(flags & _SHUTTING_DOWN)
         return BrokerImage(node_id, endpoints, rack, broker_epoch, is_fenced, is_shutting_down)
+
+    def stream(self) -> StreamImage:
+        stream_id, default_partitions, creates_topics = self.uuid(), self.int32(), self.flag()
+        return StreamImage(
+            path=self.text(),
+            stream_id=stream_id,
+            owner=self.text(),
+            default_partitions=default_partitions,
+            creates_topics=creates_topics,
+            settings=self._texts(),
+            permissions=self._texts(),
+        )
+
+    def _texts(self) -> dict[str, str]:
+        return {self.text(): self.text() for _ in range(self.count(smallest_bytes=8))}
 
     def acls(self) -> tuple[AclBinding, ...]:
         return tuple(self._acl() for _ in range(self.count(smallest_bytes=16)))

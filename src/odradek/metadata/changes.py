@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from odradek.configuration.config_types import ConfigResourceType
     from odradek.metadata.client_quotas import QuotaEntity
     from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
+    from odradek.metadata.streams import StreamImage
     from odradek.security.acls.bindings import AclBinding
     from odradek.security.delegation_tokens import DelegationToken
     from odradek.security.scram_credentials import ScramCredential, ScramMechanism
@@ -50,6 +51,20 @@ class PartitionsChanged:
 
     topic_id: uuid.UUID
     partitions: tuple[PartitionImage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamChanged:
+    """Adds a stream, or replaces the one with the same id, whose path stays."""
+
+    stream: StreamImage
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDeleted:
+    """Deletes the stream, its topics and their settings."""
+
+    stream_id: uuid.UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +171,8 @@ Change = (
     | TopicDeleted
     | PartitionsAdded
     | PartitionsChanged
+    | StreamChanged
+    | StreamDeleted
     | ConfigsChanged
     | ClientQuotaChanged
     | ProducerIdsAllocated

@@ -1,5 +1,5 @@
-"""The cluster's metadata as one immutable value: brokers, controller, topics, settings, quotas, access control lists,
-levels of features, the next producer id.
+"""The cluster's metadata as one immutable value: brokers, controller, topics, streams, settings, quotas, access control
+lists, levels of features, the next producer id.
 
 Applying changes gives a new image that shares every unchanged part, so a reader that keeps an old image keeps a
 consistent view. A change that contradicts the image is a bug of its author and raises `InvalidChange`.
@@ -24,11 +24,14 @@ from odradek.metadata.changes import (
     PartitionsAdded,
     PartitionsChanged,
     ProducerIdsAllocated,
+    StreamChanged,
+    StreamDeleted,
     TopicCreated,
     TopicDeleted,
     UserChange,
 )
 from odradek.metadata.features import SUPPORTED_FEATURES
+from odradek.metadata.streams import TOPIC_SEPARATOR, split_name
 from odradek.metadata.topic_names import collision_key
 from odradek.metadata.users import UserDraft, UserImage
 from odradek.security.acls.index import AclDraft, AclIndex
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from odradek.metadata.changes import Change
     from odradek.metadata.client_quotas import QuotaEntity
     from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
+    from odradek.metadata.streams import StreamImage
     from odradek.security.acls.bindings import AclBinding
 
 V = TypeVar("V")
@@ -66,6 +70,8 @@ class MetadataImage:
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     topics_by_id: Mapping[uuid.UUID, TopicImage] = field(default_factory=dict)
     topics_by_collision_key: Mapping[str, str] = field(default_factory=dict)
+    streams: Mapping[str, StreamImage] = field(default_factory=dict)
+    """By their paths."""
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
     acls: AclIndex = field(default_factory=AclIndex)
@@ -85,6 +91,16 @@ class MetadataImage:
     def configs_of(self, resource_type: ConfigResourceType, name: str) -> Mapping[str, str]:
         """The settings of this resource itself, without defaults; empty when it has none."""
         return self.configs.get(ConfigResource(resource_type, name), {})
+
+    def stream_of(self, topic: str) -> StreamImage | None:
+        """The stream that the topic with this name belongs to, or would belong to."""
+        return self.streams.get(split_name(topic).path) if self.streams else None
+
+    def topic_overrides(self, name: str) -> Mapping[str, str]:
+        """The settings of a topic over the defaults of brokers: those of its stream, and its own over them."""
+        own = self.configs_of(ConfigResourceType.TOPIC, name)
+        stream = self.stream_of(name)
+        return own if stream is None or not stream.settings else {**stream.settings, **own}
 
     def feature_level(self, name: str) -> int:
         """The level of a supported feature that the cluster uses."""
@@ -109,6 +125,7 @@ class _Draft:
         self._topics: dict[str, TopicImage] | None = None
         self._topics_by_id: dict[uuid.UUID, TopicImage] = {}
         self._collision_keys: dict[str, str] = {}
+        self._streams: dict[str, StreamImage] | None = None
         self._configs: dict[ConfigResource, Mapping[str, str]] | None = None
         self._quotas: dict[QuotaEntity, Mapping[str, float]] | None = None
         self._brokers: dict[int, BrokerImage] | None = None
@@ -129,6 +146,10 @@ class _Draft:
                 self._add_partitions(self._topic(topic_id), partitions)
             case PartitionsChanged(topic_id, partitions):
                 self._change_partitions(self._topic(topic_id), partitions)
+            case StreamChanged(stream):
+                self._change_stream(stream)
+            case StreamDeleted(stream_id):
+                self._delete_stream(stream_id)
             case ConfigsChanged(resource_type, name, values):
                 resource = ConfigResource(resource_type, name)
                 self._set_or_delete_configs(resource, merge(self._writable_configs().get(resource, {}), values))
@@ -164,6 +185,8 @@ class _Draft:
                 topics_by_id=self._topics_by_id,
                 topics_by_collision_key=self._collision_keys,
             )
+        if self._streams is not None:
+            image = replace(image, streams=self._streams)
         if self._configs is not None:
             image = replace(image, configs=self._configs)
         if self._quotas is not None:
@@ -244,6 +267,30 @@ class _Draft:
         if key is not None and self._collision_keys.get(key) == topic.name:
             del self._collision_keys[key]
         self._set_or_delete_configs(ConfigResource(ConfigResourceType.TOPIC, topic.name), {})
+
+    def _writable_streams(self) -> dict[str, StreamImage]:
+        if self._streams is None:
+            self._streams = dict(self._image.streams)
+        return self._streams
+
+    def _change_stream(self, stream: StreamImage) -> None:
+        streams = self._writable_streams()
+        present = streams.get(stream.path)
+        if (None if present is None else present.stream_id) != stream.stream_id and (
+            present is not None or any(each.stream_id == stream.stream_id for each in streams.values())
+        ):
+            raise InvalidChange(f"there is another stream {stream.path}, or with the id {stream.stream_id}")
+        streams[stream.path] = stream
+
+    def _delete_stream(self, stream_id: uuid.UUID) -> None:
+        streams = self._writable_streams()
+        stream = next((each for each in streams.values() if each.stream_id == stream_id), None)
+        if stream is None:
+            raise InvalidChange(f"there is no stream with the id {stream_id}")
+        del streams[stream.path]
+        prefix = stream.path + TOPIC_SEPARATOR
+        for topic in [each for name, each in self._writable_topics().items() if name.startswith(prefix)]:
+            self._delete_topic(topic.topic_id)
 
     def _set_or_delete_configs(self, resource: ConfigResource, values: Mapping[str, str]) -> None:
         if values:

@@ -17,6 +17,8 @@ from odradek.metadata.changes import (
     FeatureLevelChanged,
     ScramCredentialChanged,
     StandInKeyChosen,
+    StreamChanged,
+    StreamDeleted,
 )
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from odradek.metadata.changes import Change
 
 FIRST_LEVEL = 1
-NEWEST_LEVEL = 3
+NEWEST_LEVEL = 4
 # The others are of the first level.
 LEVELS: Mapping[type, int] = {
     AclsAdded: 2,
@@ -35,6 +37,8 @@ LEVELS: Mapping[type, int] = {
     DelegationTokenChanged: 2,
     DelegationTokenRemoved: 2,
     FeatureLevelChanged: 3,
+    StreamChanged: 4,
+    StreamDeleted: 4,
 }
 
 

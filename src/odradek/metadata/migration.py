@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.conventions.dataclass import dataclass
-from odradek.metadata.changes import AclsAdded, ClientQuotaChanged, ConfigsChanged, ProducerIdsAllocated, TopicCreated
+from odradek.metadata.changes import (
+    AclsAdded,
+    ClientQuotaChanged,
+    ConfigsChanged,
+    ProducerIdsAllocated,
+    StreamChanged,
+    TopicCreated,
+)
 from odradek.metadata.image import ConfigResource
 from odradek.metadata.topic_names import collision_key
 from odradek.metadata.users import decide_user_migration
@@ -51,19 +58,7 @@ def decide_migration(source: MetadataImage, target: MetadataImage, node_id: int)
     collisions: list[str] = []
     if node_id in target.brokers:
         collisions.append(f"broker {node_id} is registered in the cluster")
-    present = 0
-    for topic in source.topics.values():
-        existing = target.topics.get(topic.name)
-        key = collision_key(topic.name)
-        similar = None if key is None else target.topics_by_collision_key.get(key)
-        if existing is not None and existing.topic_id == topic.topic_id:
-            present += 1
-        elif existing is not None:
-            collisions.append(f"topic {topic.name}")
-        elif similar is not None:
-            collisions.append(f"topic {topic.name} (the cluster has {similar}, which differs in . and _ only)")
-        else:
-            changes.append(TopicCreated(topic))
+    present = _migrate_topics(source, target, changes, collisions)
     settings = _settings_to_migrate(source)
     for resource, values in settings.items():
         merged, differing = _merge(values, target.configs.get(resource, {}))
@@ -98,6 +93,30 @@ def decide_migration(source: MetadataImage, target: MetadataImage, node_id: int)
         present_topics=present,
         left_out=_left_out(source, target),
     )
+
+
+def _migrate_topics(source: MetadataImage, target: MetadataImage, changes: list[Change], collisions: list[str]) -> int:
+    """Streams and topics. Returns how many of the topics are in the cluster."""
+    present = 0
+    for stream in source.streams.values():
+        theirs = target.streams.get(stream.path)
+        if theirs is None:
+            changes.append(StreamChanged(stream))
+        elif theirs != stream:
+            collisions.append(f"stream {stream.path}")
+    for topic in source.topics.values():
+        existing = target.topics.get(topic.name)
+        key = collision_key(topic.name)
+        similar = None if key is None else target.topics_by_collision_key.get(key)
+        if existing is not None and existing.topic_id == topic.topic_id:
+            present += 1
+        elif existing is not None:
+            collisions.append(f"topic {topic.name}")
+        elif similar is not None:
+            collisions.append(f"topic {topic.name} (the cluster has {similar}, which differs in . and _ only)")
+        else:
+            changes.append(TopicCreated(topic))
+    return present
 
 
 def _left_out(source: MetadataImage, target: MetadataImage) -> dict[str, str]:

@@ -13,6 +13,7 @@ from odradek.metadata.changes import (
     ControllerElected,
     FeatureLevelChanged,
     ProducerIdsAllocated,
+    StreamChanged,
     TopicCreated,
 )
 from odradek.metadata.image import MetadataImage
@@ -34,6 +35,7 @@ def image_as_changes(image: MetadataImage) -> list[Change]:
     if image.controller_epoch:
         changes.append(ControllerElected(image.controller_id, image.controller_epoch))
     changes += [BrokerRegistered(broker) for broker in image.brokers.values()]
+    changes += [StreamChanged(stream) for stream in image.streams.values()]
     changes += [TopicCreated(topic) for topic in image.topics.values()]
     changes += [ConfigsChanged(*resource, values) for resource, values in image.configs.items()]
     changes += [ClientQuotaChanged(entity, values) for entity, values in image.client_quotas.items()]

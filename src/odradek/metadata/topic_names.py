@@ -2,6 +2,8 @@
 
 import re
 
+from odradek.metadata.streams import illegal_topic_reason, is_stream_topic
+
 MAX_NAME_LENGTH = 249
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 # Kafka's metadata log, a name that clients cannot create.
@@ -11,7 +13,10 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 
 def illegal_name_reason(name: str) -> str | None:
-    """Kafka's message that the name is illegal; None when it is legal."""
+    """Kafka's message that the name is illegal; None when it is legal. A full name of a topic in a stream is legal
+    whether the stream exists or not."""
+    if is_stream_topic(name):
+        return illegal_topic_reason(name)
     if not name:
         reason = "the empty string is not allowed"
     elif name in (".", ".."):

@@ -32,7 +32,6 @@ from odradek.log.stored_segment import LOG_SUFFIX, NAME_DIGITS
 from odradek.protocol.batch import CURRENT_MAGIC, HEADER_SIZE_BYTES, LENGTH_END_POSITION, BatchHeader, write_batch
 from odradek.protocol.malformed import MalformedMessage
 
-_PARTITION_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<index>\d{1,10})")
 _SEGMENT_NAME = re.compile(rf"\d{{{NAME_DIGITS}}}{re.escape(LOG_SUFFIX)}")
 WHAT_TO_NAME = "name a segment (.log), the directory of a partition, or one of the broker's log.dirs"
 _CHECKPOINTS = {
@@ -223,7 +222,8 @@ def find_target(path: str) -> Target:
         return Target(path, os.path.dirname(partition), [partition], only=os.path.basename(path))
     if _has_segments(path):
         return Target(path, os.path.dirname(path), [path])
-    named = sorted(entry.path for entry in os.scandir(path) if entry.is_dir() and _PARTITION_NAME.fullmatch(entry.name))
+    folders = [entry for entry in os.scandir(path) if entry.is_dir()]
+    named = sorted(folder.path for folder in folders if log_directory.partition_of(folder.name) is not None)
     meta = log_directory.META_PROPERTIES_FILE
     if not os.path.exists(os.path.join(path, meta)) and not any(map(_has_segments, named)):
         raise Failure(f"{path} has no segments (.log), no partitions and no {meta}; {WHAT_TO_NAME}")
@@ -240,8 +240,8 @@ def _check_whole(path: str, checks: list[PartitionCheck]) -> list[Finding]:
         findings.append(Finding(meta_properties, "is missing", Remedy.ASK))
     directory = log_directory.LogDirectory.unusable(path, real_host(), "it is checked")
     for check in checks:
-        match = _PARTITION_NAME.fullmatch(os.path.basename(check.path))
-        if match and directory.read_partition_metadata(match["topic"], int(match["index"])) is None:
+        partition = log_directory.partition_of(os.path.basename(check.path))
+        if partition is not None and directory.read_partition_metadata(*partition) is None:
             file_path = os.path.join(check.path, log_directory.PARTITION_METADATA_FILE)
             findings.append(Finding(file_path, "is missing or damaged", Remedy.NOTHING))
     return findings
