@@ -353,7 +353,7 @@ def test_rules_are_forwarded_and_hold_on_the_broker_that_was_asked(cluster: TwoB
     brokers_and_admin = AccessRules(frozenset({"User:ANONYMOUS", "User:admin"}))
     for member in cluster.members:
         cache = member.cache
-        member.services.authorizer = AclAuthorizer(lambda cache=cache: cache.image.acls, brokers_and_admin)  # type: ignore[misc]  # a default
+        member.services.authorizer = AclAuthorizer(lambda cache=cache: cache.image, brokers_and_admin)  # type: ignore[misc]  # a default
     cluster.client.principal = Principal("User", "alice")
     assert create(cluster, OTHER).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     rule = AclCreation(

@@ -5,7 +5,8 @@ nothing is authenticated, `log.dir` is a directory of our own, `queued.max.reque
 connections take little memory, and `broker.heartbeat.interval.ms`, `broker.session.timeout.ms` and
 `zookeeper.session.timeout.ms` are shorter, so that a broker that hangs is noticed within five seconds. Listeners cannot
 change while the broker runs. The properties of ZooKeeper are Kafka 3.9's; `zookeeper.auth`,
-`absent.broker.replacement.ms`, `audit.log.*`, `metrics.*`, `produce.validation` and `slow.request.ms` are our own.
+`absent.broker.replacement.ms`, `audit.log.*`, `groups.file`, `metrics.*`, `produce.validation` and `slow.request.ms`
+are our own.
 """
 
 from odradek.configuration.config_table import read_table
@@ -99,6 +100,8 @@ delete.topic.enable BOOLEAN true - -
     Whether topics can be deleted.
 fetch.max.bytes INT 57671680 [1024,] -
     The most bytes one fetch is answered with, whatever the client asks for.
+groups.file STRING - - -
+    Odradek's own: the file with the groups and roles of users (g:plant = ann, bob), for permissions of streams.
 inter.broker.listener.name STRING - - -
     The listener through which brokers reach each other.
 leader.imbalance.check.interval.seconds LONG 300 [1,] -

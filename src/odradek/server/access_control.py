@@ -11,23 +11,38 @@ from odradek.security.authorizer import AllowAll, Operation, ResourceType
 from odradek.security.principals import ANONYMOUS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
+    from odradek.replica.periodic_tasks import PeriodicTask
     from odradek.security.acls.decisions import AccessRules
     from odradek.security.acls.index import AclIndex
     from odradek.security.audit.log import AuditLog
     from odradek.security.authorizer import Authorizer
 
 
-def build_authorizer(config: BrokerConfig, metadata: MetadataCache) -> Authorizer:
+def build_authorizer(
+    config: BrokerConfig, metadata: MetadataCache, host: Host, add_periodic: Callable[[PeriodicTask], None]
+) -> Authorizer:
     """The metadata is loaded: no request is decided without the access control lists of the cluster."""
     rules = access_rules(config)
     if rules is None:
         return AllowAll()
     from odradek.security.acls.authorizer import AclAuthorizer  # noqa: PLC0415 - not every broker has rules
 
-    return AclAuthorizer(lambda: metadata.image.acls, rules)
+    path = cast("str | None", config.values["groups.file"])
+    if not path:
+        return AclAuthorizer(lambda: metadata.image, rules)
+    from odradek.server.members_file import MembersFile  # noqa: PLC0415 - few brokers have one
+
+    file = MembersFile(path, host)
+    file.load()
+    authorizer = AclAuthorizer(lambda: metadata.image, rules, lambda: file.members)
+    file.after_change = authorizer.forget
+    add_periodic(file)
+    return authorizer
 
 
 def build_audit_log(config: BrokerConfig, host: Host) -> AuditLog | None:

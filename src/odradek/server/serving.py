@@ -96,7 +96,7 @@ class Serving:
             producer_ids=producer_ids,
             groups=self.groups,
             transactions=self.transactions,
-            authorizer=build_authorizer(config, metadata),
+            authorizer=build_authorizer(config, metadata, host, housekeeping.add),
             audit=NoAudit() if audit is None else audit,
             quotas=quotas,
             advertised_apis=AdvertisedApis(apis.values()),

@@ -1,7 +1,8 @@
 """The authorizer keeps decisions until the rules change, within a bound."""
 
 import tracemalloc
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,19 +23,28 @@ class Peer:
     listener_name = "PLAINTEXT"
 
 
+class Stream(NamedTuple):
+    permissions: Mapping[str, str]
+
+
+class Lists(NamedTuple):
+    acls: AclIndex = AclIndex()
+    streams: Mapping[str, Stream] = {}
+
+
 class Rules:
     """The rules of a cluster, which change."""
 
     def __init__(self) -> None:
-        self.index = AclIndex()
+        self.lists = Lists()
 
-    def current(self) -> AclIndex:
-        return self.index
+    def current(self) -> Lists:
+        return self.lists
 
     def add(self, binding: AclBinding) -> None:
-        draft = AclDraft(self.index)
+        draft = AclDraft(self.lists.acls)
         draft.add(binding)
-        self.index = draft.finish()
+        self.lists = self.lists._replace(acls=draft.finish())
 
 
 def test_a_change_of_rules_takes_effect_at_once() -> None:
@@ -85,7 +95,7 @@ def test_decisions_for_thousands_of_hosts_are_kept(decided: list[object]) -> Non
 
 
 def cached_names(authorizer: AclAuthorizer) -> list[str | None]:
-    return [name for answers in authorizer._cached[1].answers.values() for name in answers]
+    return [name for answers in authorizer._known.cache.answers.values() for name in answers]
 
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +116,7 @@ def test_the_cache_is_bounded_if_each_client_asks_once(monkeypatch: pytest.Monke
         peer.host = f"10.0.0.{number}"
         authorizer.allows(peer, Operation.READ, Resource(ResourceType.GROUP, "g"))
         authorizer.allows_any(peer, Operation.READ, ResourceType.GROUP)
-        assert len(authorizer._cached[1].answers) <= 20
+        assert len(authorizer._known.cache.answers) <= 20
 
 
 def test_a_decision_on_any_resource_is_not_one_on_a_resource_without_a_name() -> None:
@@ -130,3 +140,20 @@ def test_a_cached_decision_takes_little_memory() -> None:
         tracemalloc.stop()
     assert len(cached_names(authorizer)) == len(resources)
     assert taken_bytes < 100 * len(resources), "besides the names"
+
+
+def test_permissions_of_streams_take_effect_at_once_and_other_commits_keep_the_cache() -> None:
+    rules = Rules()
+    authorizer = AclAuthorizer(rules.current, AccessRules())
+    topic = Resource(ResourceType.TOPIC, "/plant/pumps:warning")
+    assert not authorizer.allows(Peer(), Operation.READ, topic)
+    rules.lists = rules.lists._replace(streams={"/plant/pumps": Stream({"consume": "u:alice"})})
+    assert authorizer.allows(Peer(), Operation.READ, topic)
+    assert not authorizer.allows(Peer(), Operation.WRITE, topic)
+    assert authorizer.allows_any(Peer(), Operation.READ, ResourceType.TOPIC)
+    cache = authorizer._known.cache
+    rules.lists = Lists(*rules.lists)  # a commit of something else
+    assert authorizer.allows(Peer(), Operation.READ, topic)
+    assert authorizer._known.cache is cache
+    rules.add(READS._replace(resource_name="/plant/pumps:warning", permission=Permission.DENY))
+    assert not authorizer.allows(Peer(), Operation.READ, topic)

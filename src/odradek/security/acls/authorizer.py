@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from odradek.security.acls.decisions import Actor, decide, decide_for_any
+from odradek.security.acls.stream_permissions import Members, StreamPermissions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from odradek.security.acls.decisions import AccessRules
     from odradek.security.acls.index import AclIndex
+    from odradek.security.acls.stream_permissions import Stream
     from odradek.security.authorizer import Client, Operation, Resource, ResourceType
 
     _Asker = tuple[str, str, str, Operation, ResourceType]
@@ -43,46 +45,78 @@ class _Cache:
         self.count += 1
 
 
+class AccessLists(Protocol):
+    """The part of the metadata that decides."""
+
+    @property
+    def acls(self) -> AclIndex: ...
+
+    @property
+    def streams(self) -> Mapping[str, Stream]: ...
+
+
+class _Known(NamedTuple):
+    """What decides, and the answers that it has given."""
+
+    lists: AccessLists
+    acls: AclIndex
+    permissions: StreamPermissions
+    cache: _Cache
+
+
 class AclAuthorizer:
-    """Each index has a cache of its own: a commit that changes access control lists makes another index. Worker threads
-    ask too, so that an answer is kept in the cache of the index on which it was decided. A cache is emptied when it is
-    full: a client that asks for many names cannot take more memory. Names and askers are bounded separately, so that
-    thousands of clients with a few names each have room too."""
+    """Each state of what decides has a cache of its own: a commit that changes access control lists makes another one.
+    Worker threads ask too, so that an answer is kept in the cache of the state on which it was decided. A cache is
+    emptied when it is full: a client that asks for many names cannot take more memory. Names and askers are bounded
+    separately, so that thousands of clients with a few names each have room too."""
 
     uses_acls = True
 
-    def __init__(self, current: Callable[[], AclIndex], rules: AccessRules) -> None:
+    def __init__(
+        self, current: Callable[[], AccessLists], rules: AccessRules, members: Callable[[], Members] = Members
+    ) -> None:
         self._current = current
         self._rules = rules
-        self._cached: tuple[AclIndex, _Cache] = (current(), _Cache())
+        self._members = members
+        self._known = self._look(current(), None)
 
     def allows(self, client: Client, operation: Operation, resource: Resource) -> bool:
-        index, cache = self._cached
-        if self._current() is not index:
-            index, cache = self._cached = (self._current(), _Cache())
+        known = self._known
+        if self._current() is not known.lists:
+            known = self._known = self._look(self._current(), known)
         principal = client.principal
         resource_type, name = resource
         # Not the principal itself: its hash is computed in Python.
         asker = principal.name, principal.type, client.host, operation, resource_type
         try:
-            return cache.answers[asker][name]
+            return known.cache.answers[asker][name]
         except KeyError:
             actor = Actor(str(principal), client.host)
-            is_allowed = decide(index, self._rules, actor, operation, resource_type, name).is_allowed
+            decision = decide(known.acls, self._rules, actor, operation, resource_type, name, known.permissions)
             if len(name) <= LONGEST_CACHED_NAME:
-                cache.keep(asker, name, is_allowed)
-            return is_allowed
+                known.cache.keep(asker, name, decision.is_allowed)
+            return decision.is_allowed
 
     def allows_any(self, client: Client, operation: Operation, resource_type: ResourceType) -> bool:
-        index, cache = self._cached
-        if self._current() is not index:
-            index, cache = self._cached = (self._current(), _Cache())
+        known = self._known
+        if self._current() is not known.lists:
+            known = self._known = self._look(self._current(), known)
         principal = client.principal
         asker = principal.name, principal.type, client.host, operation, resource_type
         try:
-            return cache.answers[asker][_ANY_NAME]
+            return known.cache.answers[asker][_ANY_NAME]
         except KeyError:
             actor = Actor(str(principal), client.host)
-            is_allowed = decide_for_any(index, self._rules, actor, operation, resource_type)
-            cache.keep(asker, _ANY_NAME, is_allowed)
+            is_allowed = decide_for_any(known.acls, self._rules, actor, operation, resource_type, known.permissions)
+            known.cache.keep(asker, _ANY_NAME, is_allowed)
             return is_allowed
+
+    def forget(self) -> None:
+        """Who is in which group has changed."""
+        self._known = self._look(self._current(), None)
+
+    def _look(self, lists: AccessLists, before: _Known | None) -> _Known:
+        """Most commits change nothing that decides: the cache stays."""
+        if before is not None and before.acls is lists.acls and before.permissions.streams is lists.streams:
+            return before._replace(lists=lists)
+        return _Known(lists, lists.acls, StreamPermissions(lists.streams, self._members()), _Cache())

@@ -1,8 +1,9 @@
 """Whether a principal may perform an operation, and the rule that decides it. Pure; the semantics are those of Kafka's
 StandardAuthorizer.
 
-A super user may do everything. Otherwise a DENY rule that applies decides, then an ALLOW rule that applies. Without one
-the operation is denied, except if no rule names the resource at all and `allow.everyone.if.no.acl.found` is set.
+A super user may do everything. Otherwise a DENY rule that applies decides, then an ALLOW rule that applies, then the
+permissions of the topic's stream, which Kafka does not have. Without one the operation is denied, except if no rule
+names the resource at all and `allow.everyone.if.no.acl.found` is set.
 An ALLOW rule for Read, Write, Delete or Alter allows Describe as well, and one for AlterConfigs allows DescribeConfigs;
 a DENY rule denies its own operation only.
 """
@@ -14,6 +15,7 @@ import ipaddress
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.security.acls.bindings import EVERYONE, WILDCARD, AclBinding, PatternType, Permission
+from odradek.security.acls.stream_permissions import StreamPermissions
 from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class Reason(enum.Enum):
 
     SUPER_USER = "super.users names the principal"
     ACL = "an ACL decides"
+    STREAM = "a permission of the stream allows it"
     NO_ACL_ALLOWS = "no ACL of the resource applies"
     RESOURCE_WITHOUT_ACLS = "the resource has no ACLs"
 
@@ -45,6 +48,7 @@ class Decision(NamedTuple):
     is_allowed: bool
     reason: Reason
     binding: AclBinding | None = None
+    permission: str | None = None
 
 
 class AccessRules(NamedTuple):
@@ -59,12 +63,19 @@ class Actor(NamedTuple):
     host: str
 
 
+NO_STREAMS = StreamPermissions()
 _SUPER_USER = Decision(True, Reason.SUPER_USER)
 _DENIED = Decision(False, Reason.NO_ACL_ALLOWS)
 
 
 def decide(
-    index: AclIndex, rules: AccessRules, actor: Actor, operation: Operation, resource_type: ResourceType, name: str
+    index: AclIndex,
+    rules: AccessRules,
+    actor: Actor,
+    operation: Operation,
+    resource_type: ResourceType,
+    name: str,
+    streams: StreamPermissions = NO_STREAMS,
 ) -> Decision:
     principal, host = actor
     if principal in rules.super_users:
@@ -83,13 +94,20 @@ def decide(
                     allowed_by = binding
     if allowed_by is not None:
         return Decision(True, Reason.ACL, allowed_by)
+    if resource_type is ResourceType.TOPIC and (permission := streams.allowing(principal, operation, name)) is not None:
+        return Decision(True, Reason.STREAM, permission=permission)
     if has_acls:
         return _DENIED
     return Decision(rules.allow_without_acls, Reason.RESOURCE_WITHOUT_ACLS)
 
 
 def decide_for_any(
-    index: AclIndex, rules: AccessRules, actor: Actor, operation: Operation, resource_type: ResourceType
+    index: AclIndex,
+    rules: AccessRules,
+    actor: Actor,
+    operation: Operation,
+    resource_type: ResourceType,
+    streams: StreamPermissions = NO_STREAMS,
 ) -> bool:
     """Whether there can be a resource of the type on which the actor may perform the operation (KIP-679)."""
     if decide(index, rules, actor, operation, resource_type, _ANY_NAME).is_allowed:
@@ -118,7 +136,7 @@ def decide_for_any(
                 continue
         if not any(name[:length] in denied_prefixes for length in lengths if length <= len(name)):
             return True
-    return False
+    return resource_type is ResourceType.TOPIC and streams.allows_any(principal, operation)
 
 
 def is_same_host(named: str, host: str) -> bool:
