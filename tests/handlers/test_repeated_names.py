@@ -88,9 +88,9 @@ def test_the_settings_that_a_resource_is_asked_for_are_a_set(
 ) -> None:
     asked = []
 
-    def remember(overrides: Any, config: Any, names: Any) -> Any:
+    def remember(overrides: Any, config: Any, names: Any, inherited: Any) -> Any:
         asked.append(names)
-        return describe_topic_configs(overrides, config, names)
+        return describe_topic_configs(overrides, config, names, inherited)
 
     monkeypatch.setattr("odradek.handlers.describe_configs.describe_topic_configs", remember)
     resource = topic_resource()

@@ -46,21 +46,34 @@ _BROKER_SYNONYMS = {
 
 
 def describe_topic_configs(
-    overrides: Mapping[str, str], broker: BrokerConfig, names: Collection[str] | None = None
+    overrides: Mapping[str, str],
+    broker: BrokerConfig,
+    names: Collection[str] | None = None,
+    inherited: Mapping[str, str] | None = None,
 ) -> list[ConfigEntry]:
-    """A topic's settings, or those in `names` only."""
-    values = effective_topic_values(overrides, broker)
+    """A topic's settings, or those in `names` only. `inherited` are those of its stream."""
+    inherited = inherited or {}
+    values = effective_topic_values({**inherited, **overrides}, broker)
     return [
         _overridable_entry(
             definition,
             values[name],
             overrides,
             ConfigSource.DYNAMIC_TOPIC_CONFIG,
-            broker_synonyms(definition.synonyms[0].name, broker) if definition.synonyms else (),
+            _stream_synonyms(name, inherited)
+            + (broker_synonyms(definition.synonyms[0].name, broker) if definition.synonyms else ()),
         )
         for name, definition in TOPIC_CONFIGS.items()
-        if _is_wanted(name, names) and (not definition.is_internal or name in overrides)
+        if _is_wanted(name, names) and (not definition.is_internal or name in overrides or name in inherited)
     ]
+
+
+def _stream_synonyms(name: str, inherited: Mapping[str, str]) -> tuple[ConfigSynonym, ...]:
+    """Kafka has no source for the value of a stream. With this one, clients see that it is no default of the topic."""
+    if name not in inherited:
+        return ()
+    text = format_value(TOPIC_CONFIGS[name].parse(inherited[name]))
+    return (ConfigSynonym(name, text, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),)
 
 
 def describe_group_configs(

@@ -38,6 +38,14 @@ from odradek.controller.decisions.scram_credentials import (
     decide_scram_alterations,
     refuse_scram_alterations,
 )
+from odradek.controller.decisions.streams import (
+    StreamRequest,
+    StreamResult,
+    decide_stream_creations,
+    decide_stream_deletions,
+    decide_stream_edits,
+    refuse_streams,
+)
 from odradek.controller.decisions.topic_deletion import decide_deletions
 from odradek.conventions.dataclass import dataclass
 from odradek.metadata.store import StoreError
@@ -138,6 +146,47 @@ class CreatePartitions(ChangeRequest[list[TopicResult]]):
 
     def refuse(self, refusal: Refusal) -> list[TopicResult]:
         return _refuse_topics([topic.name for topic in self.topics], (), refusal)
+
+
+# Streams
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStreams(ChangeRequest[list[StreamResult]]):
+    streams: Sequence[StreamRequest]
+    owner: str
+
+    def decide(self, cluster: Cluster) -> tuple[list[StreamResult], list[Change]]:
+        return decide_stream_creations(self.streams, self.owner, cluster)
+
+    def refuse(self, refusal: Refusal) -> list[StreamResult]:
+        return refuse_streams([stream.path for stream in self.streams], refusal)
+
+
+@dataclass(frozen=True, slots=True)
+class EditStreams(ChangeRequest[list[StreamResult]]):
+    streams: Sequence[StreamRequest]
+
+    def decide(self, cluster: Cluster) -> tuple[list[StreamResult], list[Change]]:
+        return decide_stream_edits(self.streams, cluster)
+
+    def refuse(self, refusal: Refusal) -> list[StreamResult]:
+        return refuse_streams([stream.path for stream in self.streams], refusal)
+
+    def needs_repair(self, _result: list[StreamResult], before: MetadataImage, after: MetadataImage) -> bool:
+        """A lower minimum of in-sync replicas changes eligible leader sets."""
+        return after.streams is not before.streams and any(MIN_IN_SYNC in each.settings for each in self.streams)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteStreams(ChangeRequest[list[StreamResult]]):
+    paths: Sequence[str]
+
+    def decide(self, cluster: Cluster) -> tuple[list[StreamResult], list[Change]]:
+        return decide_stream_deletions(self.paths, cluster)
+
+    def refuse(self, refusal: Refusal) -> list[StreamResult]:
+        return refuse_streams(self.paths, refusal)
 
 
 # Settings, features and quotas

@@ -37,6 +37,8 @@ _NAME_FIELDS = frozenset(
         "topic",
         "topic_id",
         "topic_names",
+        "path",
+        "paths",
         "group_id",
         "groups_names",
         "resource_name",
@@ -147,6 +149,29 @@ def create_partitions(request: Any, response: Any) -> Iterable[Action]:
     counts = {topic.name: topic.count for topic in request.topics}
     topics = ((each.name, each.error_code, {"partitions": counts.get(each.name)}) for each in response.results)
     return _actions("Alter", "Topic", topics)
+
+
+def create_streams(_request: Any, response: Any) -> Iterable[Action]:
+    return _actions("Create", "Stream", ((each.path, each.error_code, None) for each in response.results))
+
+
+def edit_streams(request: Any, response: Any) -> Iterable[Action]:
+    changed: dict[str, list[str]] = {
+        stream.path: [
+            *(["partitions"] if stream.default_partitions else ()),
+            *(["creates_topics"] if stream.creates_topics >= 0 else ()),
+            *(setting.name for setting in stream.settings),
+            *(f"{permission.name}={permission.expression}" for permission in stream.permissions),
+        ]
+        for stream in request.streams
+    }
+    for each in response.results:
+        details: dict[str, object] = {"settings": ",".join(changed.get(each.path, ()))}
+        yield from _actions("Alter", "Stream", [(each.path, each.error_code, details)])
+
+
+def delete_streams(_request: Any, response: Any) -> Iterable[Action]:
+    return _actions("Delete", "Stream", ((each.path, each.error_code, None) for each in response.results))
 
 
 def delete_records(request: Any, response: Any) -> Iterable[Action]:

@@ -61,6 +61,9 @@ class CloseConnection(Exception):
     """Raised by a handler when the protocol has no error code for the failure; the text is the reason for the log."""
 
 
+_NO_ALIASES: Mapping[str, str] = {}
+
+
 class ClientConnection:
     """The peer of one connection: its address, its listener, and its principal.
 
@@ -76,12 +79,15 @@ class ClientConnection:
     `software_name` and `software_version` are those of the client's ApiVersions request. `telemetry_instance` is the
     last client instance that has used the connection for telemetry.
 
+    `fetched_aliases` are the names by which it fetches topics of streams, where they are aliases, by the full names.
+
     `throttle_ms` is how long the connection takes no further request after the current one; `limits` are the quotas
     that its last request was subject to."""
 
     __slots__ = (
         "authentication",
         "closes_after_answer",
+        "fetched_aliases",
         "host",
         "is_restricted",
         "limits",
@@ -107,6 +113,7 @@ class ClientConnection:
         self.received_ms = 0.0
         self.throttle_ms = 0
         self.limits: ClientLimits | None = None
+        self.fetched_aliases: Mapping[str, str] = _NO_ALIASES
         self.authentication: Authentication | None = None
         self.is_restricted = False
         self.closes_after_answer = False

@@ -106,7 +106,9 @@ def _entries(resource: _Resource, context: RequestContext) -> list[ConfigEntry] 
                 return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
             if name not in services.image.topics:
                 return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            return describe_topic_configs(services.image.configs_of(ConfigResourceType.TOPIC, name), config, names)
+            stream = services.image.stream_of(name)
+            own = services.image.configs_of(ConfigResourceType.TOPIC, name)
+            return describe_topic_configs(own, config, names, None if stream is None else stream.settings)
         case ConfigResourceType.BROKER:
             if not name:
                 return describe_default_broker_configs(config, names)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.controller.decisions.topics import MAX_PARTITIONS_PER_REQUEST, NewTopic
+from odradek.controller.decisions.topics import MAX_PARTITIONS_PER_REQUEST, NewTopic, default_partitions
 from odradek.controller.requests import CreateTopics
 from odradek.coordinator.groups.group_coordinator import OFFSETS_TOPIC
 from odradek.coordinator.transactions.transaction_coordinator import TRANSACTIONS_TOPIC
@@ -19,6 +19,7 @@ from odradek.handlers.cooperative_scheduling import ELEMENTS_PER_TURN, each_in_t
 from odradek.handlers.partition_state import partition_state
 from odradek.host.logs import get_logger
 from odradek.metadata.store import StoreError
+from odradek.metadata.streams import is_stream_topic
 from odradek.metadata.topic_names import illegal_name_reason, is_internal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import (
@@ -62,7 +63,7 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
 def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list[str]:
     """The requested topics that do not exist and may be created automatically for this client."""
     services = context.services
-    if not (request.topics and _may_create_topics(request, context)):
+    if not (request.topics and request.allow_auto_topic_creation):
         return []
     topics = services.image.topics
     missing = [
@@ -72,19 +73,30 @@ def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list
         and topic.topic_id == NO_TOPIC_ID
         and topic.name not in topics
         and illegal_name_reason(topic.name) is None
+        and _is_created_on_demand(topic.name, context)
         and context.allows_on_topic(Operation.DESCRIBE, topic.name, logs=False)
         and _allows_creation(topic.name, context)
     ]
     # The controller refuses a request with more partitions, but only after it has checked each topic.
-    return missing if len(missing) * services.config.num_partitions <= MAX_PARTITIONS_PER_REQUEST else []
+    partitions = sum(default_partitions(name, services.image, services.config) for name in missing)
+    return missing if partitions <= MAX_PARTITIONS_PER_REQUEST else []
 
 
-def _may_create_topics(request: MetadataRequest, context: RequestContext) -> bool:
-    return request.allow_auto_topic_creation and context.services.config.auto_create_topics_enable
+def _is_created_on_demand(name: str, context: RequestContext) -> bool:
+    """A stream has a setting of its own for its topics."""
+    if is_stream_topic(name):
+        stream = context.services.image.stream_of(name)
+        return stream is not None and stream.creates_topics
+    return context.services.config.auto_create_topics_enable
 
 
 def _allows_creation(name: str, context: RequestContext) -> bool:
-    return context.allows_on_cluster(Operation.CREATE, logs=False) or context.allows_on_topic(Operation.CREATE, name)
+    """Whoever may produce to a stream may create its topics on demand: consumers ask for them by default, too."""
+    if context.allows_on_cluster(Operation.CREATE, logs=False):
+        return True
+    if is_stream_topic(name) and context.allows_on_topic(Operation.WRITE, name, logs=False):
+        return True
+    return context.allows_on_topic(Operation.CREATE, name)
 
 
 async def _create_then_answer(
@@ -111,7 +123,8 @@ async def _create(missing: list[str], context: RequestContext) -> None:
     ordinary = [
         NewTopic(name=name)
         for name in dict.fromkeys(missing)
-        if name not in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC) and mutations.allows(services.config.num_partitions)
+        if name not in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+        and mutations.allows(default_partitions(name, services.image, services.config))
     ]
     if ordinary:
         await services.audited_requests.begin(_create_ordinary(ordinary, context, mutations))
@@ -196,7 +209,8 @@ def _one_topic(
     if not context.allows_on_topic(Operation.DESCRIBE, name):
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
     topic = image.topics.get(name)
-    if topic is None and _may_create_topics(request, context) and not _allows_creation(name, context):
+    is_wanted = topic is None and request.allow_auto_topic_creation and _is_created_on_demand(name, context)
+    if is_wanted and not _allows_creation(name, context):
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
     if topic is not None:
         return _describe(topic, request, context)

@@ -7,6 +7,9 @@ from importlib import import_module
 
 from odradek.handlers.api import Api
 from odradek.handlers.refused_requests import refusing_store_failures
+from odradek.handlers.topic_aliases import has_topic_names, understanding_aliases
+
+FETCH_KEY = 1
 
 
 def _load(api: Api) -> None:
@@ -21,6 +24,8 @@ def _load(api: Api) -> None:
         describe = getattr(audited_actions, api.audit)
         handle = audited_actions.audited(handle, describe)
         prepare = prepare and audited_actions.audited_preparation(prepare, describe)
+    if has_topic_names(api.request):
+        handle = understanding_aliases(handle, has_sessions=api.key == FETCH_KEY)
     api.handle, api.prepare = handle, prepare
 
 
@@ -95,6 +100,10 @@ _APIS = (
     _api(75, "DescribeTopicPartitions", 0, 0),
     _api(10001, "DescribeBrokerMetrics", 0, 0, is_own=True),
     _api(10002, "DescribeClientTelemetry", 0, 0, is_own=True),
+    _api(10003, "CreateStreams", 0, 0, is_own=True, is_forwarded=True, audit="create_streams"),
+    _api(10004, "EditStreams", 0, 0, is_own=True, is_forwarded=True, audit="edit_streams"),
+    _api(10005, "DeleteStreams", 0, 0, is_own=True, is_forwarded=True, audit="delete_streams"),
+    _api(10006, "DescribeStreams", 0, 0, is_own=True),
 )
 """The versions are those of the message tables, which are not imported for this."""
 

@@ -39,7 +39,7 @@ UNSET: Final = _Unset()
 class Field:
     """One field of a message. Version ranges are parsed when a message is compiled, because most messages never are."""
 
-    __slots__ = ("default", "element", "kind", "name", "nullable", "tag", "tagged", "versions")
+    __slots__ = ("default", "element", "is_topic_name", "kind", "name", "nullable", "tag", "tagged", "versions")
 
     def __init__(
         self,
@@ -51,8 +51,10 @@ class Field:
         tag: int | None = None,
         tagged: str | None = None,
         element: Field | StructType | None = None,
+        is_topic_name: bool = False,
     ) -> None:
         self.name = ""
+        self.is_topic_name = is_topic_name
         self.kind = kind
         self.default = default
         self.versions = versions
@@ -135,6 +137,11 @@ def string(
     tagged: str | None = None,
 ) -> Any:
     return Field("string", default, versions, nullable=nullable, tag=tag, tagged=tagged)
+
+
+def topic_name(*, versions: str = ALWAYS, nullable: str | None = None, default: str | None = "") -> Any:
+    """The name of a topic, of which clients may use an alias."""
+    return Field("string", default, versions, nullable=nullable, is_topic_name=True)
 
 
 def bytes_(

@@ -26,6 +26,7 @@ from odradek.protocol.fields import (
     records,
     string,
     struct,
+    topic_name,
     uuid,
 )
 from odradek.protocol.slices import Part, Slice
@@ -53,6 +54,7 @@ __all__ = [
     "records",
     "string",
     "struct",
+    "topic_name",
     "uuid",
 ]
 

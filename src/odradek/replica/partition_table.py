@@ -154,7 +154,7 @@ class PartitionTable(HostedPartitions):
             if missing:
                 await self._names.release(frozenset(each.key for each in missing))
                 await self._create(missing)
-        if before.configs is not after.configs:
+        if before.configs is not after.configs or before.streams is not after.streams:
             self._reconfigure(before, after)
 
     async def lead_from(self, broker_epoch: int) -> None:
@@ -320,15 +320,18 @@ class PartitionTable(HostedPartitions):
             resource for resource in {*before.configs, *after.configs} if resource.type is ConfigResourceType.BROKER
         ]
         defaults_changed = any(before.configs.get(each) != after.configs.get(each) for each in brokers)
+        made: dict[frozenset[tuple[str, str]], LogConfig] = {}  # the topics of a stream mostly have the same settings
         for name, partitions in self._by_name.items():
-            old, new = (image.configs_of(ConfigResourceType.TOPIC, name) for image in (before, after))
-            if defaults_changed or old != new:
-                config = self._log_config(after, name)
+            overrides = after.topic_overrides(name)
+            if defaults_changed or before.topic_overrides(name) != overrides:
+                key = frozenset(overrides.items())
+                if key not in made:
+                    made[key] = self._log_config(after, name)
                 for partition in partitions.values():
-                    apply_config(partition, config)
+                    apply_config(partition, made[key])
 
     def _log_config(self, image: MetadataImage, topic: str) -> LogConfig:
-        return log_config(image.configs_of(ConfigResourceType.TOPIC, topic), self._broker_config())
+        return log_config(image.topic_overrides(topic), self._broker_config())
 
     # Log directories
 

@@ -142,12 +142,12 @@ def test_topics_that_cannot_be(request_: NewTopic, error: ErrorCode, message: st
 
 
 def test_too_many_partitions_at_once_are_refused_before_anything_is_made() -> None:
-    config = cluster().config
-    assert check_request_size([NewTopic(name="a", partition_count=9999), NewTopic(name="b")], config) is None
-    assert check_request_size([NewTopic(name="a", partition_count=10000), NewTopic(name="b")], config) == Refusal(
-        ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
-    )
-    assert check_request_size([NewTopic(name="a", partition_count=-7)], config) is None
+    image, config = cluster().image, cluster().config
+    assert check_request_size([NewTopic(name="a", partition_count=9999), NewTopic(name="b")], image, config) is None
+    assert check_request_size(
+        [NewTopic(name="a", partition_count=10000), NewTopic(name="b")], image, config
+    ) == Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    assert check_request_size([NewTopic(name="a", partition_count=-7)], image, config) is None
 
 
 def test_new_topics_must_not_collide_with_each_other() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from odradek.configuration.config_types import ConfigResourceType
 from odradek.configuration.topic_config_table import TOPIC_CONFIGS
 from odradek.controller.decisions.partition_change import PartitionRules
 from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS
@@ -40,7 +39,7 @@ class TopicRules:
         )
 
     def _value(self, topic: TopicImage, name: str) -> Value:
-        text = self._image.configs_of(ConfigResourceType.TOPIC, topic.name).get(name)
+        text = self._image.topic_overrides(topic.name).get(name)
         return self._config.topic_defaults[name] if text is None else TOPIC_CONFIGS[name].parse(text)
 
 

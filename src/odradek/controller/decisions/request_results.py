@@ -27,6 +27,7 @@ from odradek.controller.decisions.topics import (
 from odradek.conventions.dataclass import dataclass
 from odradek.metadata.changes import ClientQuotaChanged, ConfigsChanged, ProducerIdsAllocated
 from odradek.metadata.client_quotas import QuotaAlteration, QuotaEntity, decide_quota
+from odradek.metadata.streams import split_name
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterable, Sequence
 
-    from odradek.configuration.broker_configs import BrokerConfig
     from odradek.configuration.config_types import ConfigEntry
     from odradek.controller.decisions.topics import Cluster, NewPartitions, NewTopic
     from odradek.metadata.changes import Change
@@ -76,7 +76,7 @@ def decide_topic_creations(
     results: list[TopicResult] = []
     changes: list[Change] = []
     # Thousands of topics in one request mostly have the same settings.
-    described: dict[frozenset[tuple[str, str | None]], tuple[ConfigEntry, ...]] = {}
+    described: dict[tuple[str, frozenset[tuple[str, str | None]]], tuple[ConfigEntry, ...]] = {}
     for request, decision in decide_topics([each for each in requests if each.name not in repeated], cluster):
         if isinstance(decision, Refusal):
             results.append(TopicResult(name=request.name, error=decision.error, message=decision.message))
@@ -87,9 +87,9 @@ def decide_topic_creations(
             results.append(TopicResult(name=request.name, error=error, message=message))
             continue
         changes += topic_changes
-        settings = frozenset(request.configs.items())
+        settings = split_name(request.name).path, frozenset(request.configs.items())
         if settings not in described:
-            described[settings] = _describe_new_topic(request, cluster.config)
+            described[settings] = _describe_new_topic(request, cluster)
         results.append(TopicResult(name=topic.name, topic_id=topic.topic_id, topic=topic, configs=described[settings]))
     return results + _refuse_duplicates(repeated), changes
 
@@ -168,6 +168,8 @@ def _refuse_duplicates(names: Iterable[str]) -> list[TopicResult]:
     return [TopicResult(name=name, error=ErrorCode.INVALID_REQUEST, message="Duplicate topic name.") for name in names]
 
 
-def _describe_new_topic(request: NewTopic, config: BrokerConfig) -> tuple[ConfigEntry, ...]:
+def _describe_new_topic(request: NewTopic, cluster: Cluster) -> tuple[ConfigEntry, ...]:
     overrides = {name: value for name, value in request.configs.items() if value is not None}
-    return tuple(describe_topic_configs(overrides, config))
+    stream = cluster.image.stream_of(request.name)
+    inherited = None if stream is None else stream.settings
+    return tuple(describe_topic_configs(overrides, cluster.config, inherited=inherited))

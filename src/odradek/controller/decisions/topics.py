@@ -17,6 +17,7 @@ from odradek.controller.decisions.reassignment import Reassignment
 from odradek.conventions.dataclass import dataclass
 from odradek.metadata.changes import ConfigsChanged, PartitionsAdded, PartitionsChanged, TopicCreated
 from odradek.metadata.entities import PartitionImage, TopicImage
+from odradek.metadata.streams import is_stream_topic, split_name
 from odradek.metadata.topic_names import CLUSTER_METADATA_TOPIC, collision_key, illegal_name_reason, is_internal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
@@ -72,12 +73,19 @@ class Cluster:
     new_topic_id: Callable[[], uuid.UUID]
 
 
-def check_request_size(requests: Iterable[NewTopic], config: BrokerConfig) -> Refusal | None:
-    total = sum(
-        len(request.assignments)
-        or (config.num_partitions if request.partition_count == -1 else max(request.partition_count, 0))
-        for request in requests
-    )
+def default_partitions(topic: str, image: MetadataImage, config: BrokerConfig) -> int:
+    """The number of partitions of a new topic that names none: that of its stream, or of the broker."""
+    stream = image.stream_of(topic)
+    return config.num_partitions if stream is None else stream.default_partitions
+
+
+def _partition_count(request: NewTopic, image: MetadataImage, config: BrokerConfig) -> int:
+    given = request.partition_count
+    return default_partitions(request.name, image, config) if given == -1 else given
+
+
+def check_request_size(requests: Iterable[NewTopic], image: MetadataImage, config: BrokerConfig) -> Refusal | None:
+    total = sum(len(request.assignments) or max(_partition_count(request, image, config), 0) for request in requests)
     return _TOO_MANY_PARTITIONS if total > MAX_PARTITIONS_PER_REQUEST else None
 
 
@@ -97,7 +105,7 @@ def decide_topics(
     requests: Sequence[NewTopic], cluster: Cluster
 ) -> list[tuple[NewTopic, tuple[TopicImage, list[Change]] | Refusal]]:
     """One decision for each request; of new topics whose names collide with each other, the first is created."""
-    too_many = check_request_size(requests, cluster.config)
+    too_many = check_request_size(requests, cluster.image, cluster.config)
     claimed: dict[str, str] = {}
     decisions: list[tuple[NewTopic, tuple[TopicImage, list[Change]] | Refusal]] = []
     for request in requests:
@@ -142,6 +150,8 @@ def _check_new_name(name: str, image: MetadataImage) -> Refusal | None:
     if name in image.topics:
         return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     reason = illegal_name_reason(name)
+    if reason is None and is_stream_topic(name) and image.stream_of(name) is None:
+        reason = f"Topic name is invalid: there is no stream '{split_name(name).path}' for '{name}'"
     if reason is not None:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
     key = collision_key(name)
@@ -174,7 +184,7 @@ def _place(request: NewTopic, cluster: Cluster) -> list[Replicas] | Refusal:
     config = cluster.config
     return place_replicas(
         usable_brokers(cluster.image.brokers, config.inter_broker_listener_name),
-        config.num_partitions if request.partition_count == -1 else request.partition_count,
+        _partition_count(request, cluster.image, config),
         config.default_replication_factor if request.replication_factor == -1 else request.replication_factor,
         cluster.random_below,
     )

@@ -1,10 +1,10 @@
 """AddPartitionsToTxn, API 24: versions 0 to 5. From version 4 on, brokers send it: several transactions at once."""
 
-from odradek.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, int64, string
+from odradek.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, int64, string, topic_name
 
 
 class AddPartitionsToTxnTopic(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[int] = array(int32())
 
 
@@ -30,7 +30,7 @@ class AddPartitionsToTxnPartitionResult(Struct):
 
 
 class AddPartitionsToTxnTopicResult(Struct):
-    name: str = string()
+    name: str = topic_name()
     results_by_partition: list[AddPartitionsToTxnPartitionResult] = array(AddPartitionsToTxnPartitionResult)
 
 

@@ -1,6 +1,6 @@
 """AlterPartitionReassignments, API 45: versions 0 to 1."""
 
-from odradek.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, string
+from odradek.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, string, topic_name
 
 
 class ReassignablePartition(Struct):
@@ -9,7 +9,7 @@ class ReassignablePartition(Struct):
 
 
 class ReassignableTopic(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[ReassignablePartition] = array(ReassignablePartition)
 
 
@@ -26,7 +26,7 @@ class ReassignablePartitionResponse(Struct):
 
 
 class ReassignableTopicResponse(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[ReassignablePartitionResponse] = array(ReassignablePartitionResponse)
 
 

@@ -1,10 +1,10 @@
 """AlterReplicaLogDirs, API 34: versions 1 to 2."""
 
-from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, string
+from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, string, topic_name
 
 
 class AlterReplicaLogDirTopic(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[int] = array(int32())
 
 
@@ -23,7 +23,7 @@ class AlterReplicaLogDirPartitionResult(Struct):
 
 
 class AlterReplicaLogDirTopicResult(Struct):
-    topic_name: str = string()
+    topic_name: str = topic_name()
     partitions: list[AlterReplicaLogDirPartitionResult] = array(AlterReplicaLogDirPartitionResult)
 
 

@@ -1,6 +1,18 @@
 """ConsumerGroupHeartbeat, API 68: versions 0 and 1."""
 
-from odradek.protocol.schema import UUID, Request, Response, Struct, array, int16, int32, string, struct, uuid
+from odradek.protocol.schema import (
+    UUID,
+    Request,
+    Response,
+    Struct,
+    array,
+    int16,
+    int32,
+    string,
+    struct,
+    topic_name,
+    uuid,
+)
 
 
 class TopicPartitions(Struct):
@@ -15,7 +27,7 @@ class ConsumerGroupHeartbeatRequest(Request, api_key=68, versions=(0, 1), flexib
     instance_id: str | None = string(nullable="0+", default=None)
     rack_id: str | None = string(nullable="0+", default=None)
     rebalance_timeout_ms: int = int32(default=-1)
-    subscribed_topic_names: list[str] | None = array(string(), nullable="0+", default=None)
+    subscribed_topic_names: list[str] | None = array(topic_name(), nullable="0+", default=None)
     subscribed_topic_regex: str | None = string(versions="1+", nullable="1+", default=None)
     server_assignor: str | None = string(nullable="0+", default=None)
     topic_partitions: list[TopicPartitions] | None = array(TopicPartitions, nullable="0+", default=None)

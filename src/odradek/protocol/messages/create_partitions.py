@@ -1,6 +1,6 @@
 """CreatePartitions, API 37: versions 0 to 3."""
 
-from odradek.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, string
+from odradek.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, string, topic_name
 
 
 class CreatePartitionsAssignment(Struct):
@@ -8,7 +8,7 @@ class CreatePartitionsAssignment(Struct):
 
 
 class CreatePartitionsTopic(Struct):
-    name: str = string()
+    name: str = topic_name()
     count: int = int32()
     assignments: list[CreatePartitionsAssignment] | None = array(CreatePartitionsAssignment, nullable="0+")
 
@@ -20,7 +20,7 @@ class CreatePartitionsRequest(Request, api_key=37, versions=(0, 3), flexible=2):
 
 
 class CreatePartitionsTopicResult(Struct):
-    name: str = string()
+    name: str = topic_name()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+", default=None)
 

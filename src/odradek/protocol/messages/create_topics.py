@@ -1,6 +1,19 @@
 """CreateTopics, API 19: versions 2 to 7."""
 
-from odradek.protocol.schema import UUID, Request, Response, Struct, array, boolean, int8, int16, int32, string, uuid
+from odradek.protocol.schema import (
+    UUID,
+    Request,
+    Response,
+    Struct,
+    array,
+    boolean,
+    int8,
+    int16,
+    int32,
+    string,
+    topic_name,
+    uuid,
+)
 
 
 class CreatableReplicaAssignment(Struct):
@@ -14,7 +27,7 @@ class CreatableTopicConfig(Struct):
 
 
 class CreatableTopic(Struct):
-    name: str = string()
+    name: str = topic_name()
     num_partitions: int = int32()
     replication_factor: int = int16()
     assignments: list[CreatableReplicaAssignment] = array(CreatableReplicaAssignment)
@@ -36,7 +49,7 @@ class CreatableTopicConfigs(Struct):
 
 
 class CreatableTopicResult(Struct):
-    name: str = string()
+    name: str = topic_name()
     topic_id: UUID = uuid(versions="7+")
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")

@@ -1,6 +1,6 @@
 """DeleteRecords, API 21: versions 0 to 2."""
 
-from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, int64, string
+from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, int64, topic_name
 
 
 class DeleteRecordsPartition(Struct):
@@ -9,7 +9,7 @@ class DeleteRecordsPartition(Struct):
 
 
 class DeleteRecordsTopic(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[DeleteRecordsPartition] = array(DeleteRecordsPartition)
 
 
@@ -25,7 +25,7 @@ class DeleteRecordsPartitionResult(Struct):
 
 
 class DeleteRecordsTopicResult(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[DeleteRecordsPartitionResult] = array(DeleteRecordsPartitionResult)
 
 

@@ -1,21 +1,21 @@
 """DeleteTopics, API 20: versions 1 to 6."""
 
-from odradek.protocol.schema import UUID, Request, Response, Struct, array, int16, int32, string, uuid
+from odradek.protocol.schema import UUID, Request, Response, Struct, array, int16, int32, string, topic_name, uuid
 
 
 class DeleteTopicState(Struct):
-    name: str | None = string(versions="6+", nullable="6+", default=None)
+    name: str | None = topic_name(versions="6+", nullable="6+", default=None)
     topic_id: UUID = uuid(versions="6+")
 
 
 class DeleteTopicsRequest(Request, api_key=20, versions=(1, 6), flexible=4):
     topics: list[DeleteTopicState] = array(DeleteTopicState, versions="6+")
-    topic_names: list[str] = array(string(), versions="0-5")
+    topic_names: list[str] = array(topic_name(), versions="0-5")
     timeout_ms: int = int32()
 
 
 class DeletableTopicResult(Struct):
-    name: str | None = string(nullable="6+")
+    name: str | None = topic_name(nullable="6+")
     topic_id: UUID = uuid(versions="6+")
     error_code: int = int16()
     error_message: str | None = string(versions="5+", nullable="5+", default=None)

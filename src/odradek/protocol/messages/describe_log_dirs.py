@@ -1,10 +1,10 @@
 """DescribeLogDirs, API 35: versions 1 to 5."""
 
-from odradek.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, int64, string
+from odradek.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, int64, string, topic_name
 
 
 class DescribableLogDirTopic(Struct):
-    topic: str = string()
+    topic: str = topic_name()
     partitions: list[int] = array(int32())
 
 
@@ -20,7 +20,7 @@ class DescribeLogDirsPartition(Struct):
 
 
 class DescribeLogDirsTopic(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[DescribeLogDirsPartition] = array(DescribeLogDirsPartition)
 
 

@@ -1,10 +1,10 @@
 """DescribeProducers, API 61: version 0."""
 
-from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, int64, string
+from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, int64, string, topic_name
 
 
 class TopicRequest(Struct):
-    name: str = string()
+    name: str = topic_name()
     partition_indexes: list[int] = array(int32())
 
 
@@ -29,7 +29,7 @@ class PartitionResponse(Struct):
 
 
 class TopicResponse(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[PartitionResponse] = array(PartitionResponse)
 
 

@@ -1,14 +1,26 @@
 """DescribeTopicPartitions, API 75: version 0."""
 
-from odradek.protocol.schema import UUID, Request, Response, Struct, array, boolean, int16, int32, string, struct, uuid
+from odradek.protocol.schema import (
+    UUID,
+    Request,
+    Response,
+    Struct,
+    array,
+    boolean,
+    int16,
+    int32,
+    struct,
+    topic_name,
+    uuid,
+)
 
 
 class TopicRequest(Struct):
-    name: str = string()
+    name: str = topic_name()
 
 
 class Cursor(Struct):
-    topic_name: str = string()
+    topic_name: str = topic_name()
     partition_index: int = int32()
 
 
@@ -32,7 +44,7 @@ class DescribeTopicPartitionsResponsePartition(Struct):
 
 class DescribeTopicPartitionsResponseTopic(Struct):
     error_code: int = int16()
-    name: str | None = string(nullable="0+")
+    name: str | None = topic_name(nullable="0+")
     topic_id: UUID = uuid()
     is_internal: bool = boolean()
     partitions: list[DescribeTopicPartitionsResponsePartition] = array(DescribeTopicPartitionsResponsePartition)

@@ -1,6 +1,6 @@
 """DescribeTransactions, API 65: version 0."""
 
-from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, int64, string
+from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, int64, string, topic_name
 
 
 class DescribeTransactionsRequest(Request, api_key=65, versions=(0, 0), flexible=0):
@@ -8,7 +8,7 @@ class DescribeTransactionsRequest(Request, api_key=65, versions=(0, 0), flexible
 
 
 class TopicData(Struct):
-    topic: str = string()
+    topic: str = topic_name()
     partitions: list[int] = array(int32())
 
 

@@ -1,10 +1,10 @@
 """ElectLeaders, API 43: versions 0 to 2."""
 
-from odradek.protocol.schema import Request, Response, Struct, array, int8, int16, int32, string
+from odradek.protocol.schema import Request, Response, Struct, array, int8, int16, int32, string, topic_name
 
 
 class TopicPartitions(Struct):
-    topic: str = string()
+    topic: str = topic_name()
     partitions: list[int] = array(int32())
 
 
@@ -21,7 +21,7 @@ class PartitionResult(Struct):
 
 
 class ReplicaElectionResult(Struct):
-    topic: str = string()
+    topic: str = topic_name()
     partition_result: list[PartitionResult] = array(PartitionResult)
 
 

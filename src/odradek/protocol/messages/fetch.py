@@ -14,6 +14,7 @@ from odradek.protocol.schema import (
     records,
     string,
     struct,
+    topic_name,
     uuid,
 )
 
@@ -35,13 +36,13 @@ class FetchPartition(Struct):
 
 
 class FetchTopic(Struct):
-    topic: str = string(versions="0-12")
+    topic: str = topic_name(versions="0-12")
     topic_id: UUID = uuid(versions="13+")
     partitions: list[FetchPartition] = array(FetchPartition)
 
 
 class ForgottenTopic(Struct):
-    topic: str = string(versions="7-12")
+    topic: str = topic_name(versions="7-12")
     topic_id: UUID = uuid(versions="13+")
     partitions: list[int] = array(int32(), versions="7+")
 
@@ -98,7 +99,7 @@ class PartitionData(Struct):
 
 
 class FetchableTopicResponse(Struct):
-    topic: str = string(versions="0-12")
+    topic: str = topic_name(versions="0-12")
     topic_id: UUID = uuid(versions="13+")
     partitions: list[PartitionData] = array(PartitionData)
 

@@ -1,6 +1,6 @@
 """ListOffsets, API 2: versions 1 to 11."""
 
-from odradek.protocol.schema import Request, Response, Struct, array, int8, int16, int32, int64, string
+from odradek.protocol.schema import Request, Response, Struct, array, int8, int16, int32, int64, topic_name
 
 
 class ListOffsetsPartition(Struct):
@@ -10,7 +10,7 @@ class ListOffsetsPartition(Struct):
 
 
 class ListOffsetsTopic(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[ListOffsetsPartition] = array(ListOffsetsPartition)
 
 
@@ -30,7 +30,7 @@ class ListOffsetsPartitionResponse(Struct):
 
 
 class ListOffsetsTopicResponse(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[ListOffsetsPartitionResponse] = array(ListOffsetsPartitionResponse)
 
 

@@ -1,10 +1,10 @@
 """ListPartitionReassignments, API 46: version 0."""
 
-from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, string
+from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, string, topic_name
 
 
 class ListPartitionReassignmentsTopics(Struct):
-    name: str = string()
+    name: str = topic_name()
     partition_indexes: list[int] = array(int32())
 
 
@@ -23,7 +23,7 @@ class OngoingPartitionReassignment(Struct):
 
 
 class OngoingTopicReassignment(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[OngoingPartitionReassignment] = array(OngoingPartitionReassignment)
 
 

@@ -1,11 +1,23 @@
 """Metadata, API 3: versions 0 to 13."""
 
-from odradek.protocol.schema import UUID, Request, Response, Struct, array, boolean, int16, int32, string, uuid
+from odradek.protocol.schema import (
+    UUID,
+    Request,
+    Response,
+    Struct,
+    array,
+    boolean,
+    int16,
+    int32,
+    string,
+    topic_name,
+    uuid,
+)
 
 
 class MetadataRequestTopic(Struct):
     topic_id: UUID = uuid(versions="10+")
-    name: str | None = string(nullable="10+")
+    name: str | None = topic_name(nullable="10+")
 
 
 class MetadataRequest(Request, api_key=3, versions=(0, 13), flexible=9):
@@ -34,7 +46,7 @@ class MetadataResponsePartition(Struct):
 
 class MetadataResponseTopic(Struct):
     error_code: int = int16()
-    name: str | None = string(nullable="12+")
+    name: str | None = topic_name(nullable="12+")
     topic_id: UUID = uuid(versions="10+")
     is_internal: bool = boolean(versions="1+")
     partitions: list[MetadataResponsePartition] = array(MetadataResponsePartition)

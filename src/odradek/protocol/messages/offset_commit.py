@@ -1,6 +1,18 @@
 """OffsetCommit, API 8: versions 2 to 10."""
 
-from odradek.protocol.schema import UUID, Request, Response, Struct, array, int16, int32, int64, string, uuid
+from odradek.protocol.schema import (
+    UUID,
+    Request,
+    Response,
+    Struct,
+    array,
+    int16,
+    int32,
+    int64,
+    string,
+    topic_name,
+    uuid,
+)
 
 
 class OffsetCommitRequestPartition(Struct):
@@ -11,7 +23,7 @@ class OffsetCommitRequestPartition(Struct):
 
 
 class OffsetCommitRequestTopic(Struct):
-    name: str = string(versions="0-9")
+    name: str = topic_name(versions="0-9")
     topic_id: UUID = uuid(versions="10+")
     partitions: list[OffsetCommitRequestPartition] = array(OffsetCommitRequestPartition)
 
@@ -31,7 +43,7 @@ class OffsetCommitResponsePartition(Struct):
 
 
 class OffsetCommitResponseTopic(Struct):
-    name: str = string(versions="0-9")
+    name: str = topic_name(versions="0-9")
     topic_id: UUID = uuid(versions="10+")
     partitions: list[OffsetCommitResponsePartition] = array(OffsetCommitResponsePartition)
 

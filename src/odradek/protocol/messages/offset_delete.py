@@ -1,6 +1,6 @@
 """OffsetDelete, API 47: version 0."""
 
-from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, string
+from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, string, topic_name
 
 
 class OffsetDeleteRequestPartition(Struct):
@@ -8,7 +8,7 @@ class OffsetDeleteRequestPartition(Struct):
 
 
 class OffsetDeleteRequestTopic(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[OffsetDeleteRequestPartition] = array(OffsetDeleteRequestPartition)
 
 
@@ -23,7 +23,7 @@ class OffsetDeleteResponsePartition(Struct):
 
 
 class OffsetDeleteResponseTopic(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[OffsetDeleteResponsePartition] = array(OffsetDeleteResponsePartition)
 
 

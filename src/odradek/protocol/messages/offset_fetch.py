@@ -1,15 +1,28 @@
 """OffsetFetch, API 9: versions 1 to 10."""
 
-from odradek.protocol.schema import UUID, Request, Response, Struct, array, boolean, int16, int32, int64, string, uuid
+from odradek.protocol.schema import (
+    UUID,
+    Request,
+    Response,
+    Struct,
+    array,
+    boolean,
+    int16,
+    int32,
+    int64,
+    string,
+    topic_name,
+    uuid,
+)
 
 
 class OffsetFetchRequestTopic(Struct):
-    name: str = string(versions="0-7")
+    name: str = topic_name(versions="0-7")
     partition_indexes: list[int] = array(int32(), versions="0-7")
 
 
 class OffsetFetchRequestTopics(Struct):
-    name: str = string(versions="8-9")
+    name: str = topic_name(versions="8-9")
     topic_id: UUID = uuid(versions="10+")
     partition_indexes: list[int] = array(int32(), versions="8+")
 
@@ -37,7 +50,7 @@ class OffsetFetchResponsePartition(Struct):
 
 
 class OffsetFetchResponseTopic(Struct):
-    name: str = string(versions="0-7")
+    name: str = topic_name(versions="0-7")
     partitions: list[OffsetFetchResponsePartition] = array(OffsetFetchResponsePartition, versions="0-7")
 
 
@@ -50,7 +63,7 @@ class OffsetFetchResponsePartitions(Struct):
 
 
 class OffsetFetchResponseTopics(Struct):
-    name: str = string(versions="8-9")
+    name: str = topic_name(versions="8-9")
     topic_id: UUID = uuid(versions="10+")
     partitions: list[OffsetFetchResponsePartitions] = array(OffsetFetchResponsePartitions, versions="8+")
 

@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch, API 23: versions 2 to 4."""
 
-from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, int64, string
+from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, int64, topic_name
 
 
 class OffsetForLeaderPartition(Struct):
@@ -10,7 +10,7 @@ class OffsetForLeaderPartition(Struct):
 
 
 class OffsetForLeaderTopic(Struct):
-    topic: str = string()
+    topic: str = topic_name()
     partitions: list[OffsetForLeaderPartition] = array(OffsetForLeaderPartition)
 
 
@@ -29,7 +29,7 @@ class EpochEndOffset(Struct):
 
 
 class OffsetForLeaderTopicResult(Struct):
-    topic: str = string()
+    topic: str = topic_name()
     partitions: list[EpochEndOffset] = array(EpochEndOffset)
 
 

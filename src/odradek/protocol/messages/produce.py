@@ -12,6 +12,7 @@ from odradek.protocol.schema import (
     records,
     string,
     struct,
+    topic_name,
     uuid,
 )
 
@@ -22,7 +23,7 @@ class PartitionProduceData(Struct):
 
 
 class TopicProduceData(Struct):
-    name: str = string(versions="0-12")
+    name: str = topic_name(versions="0-12")
     topic_id: UUID = uuid(versions="13+")
     partition_data: list[PartitionProduceData] = array(PartitionProduceData)
 
@@ -56,7 +57,7 @@ class PartitionProduceResponse(Struct):
 
 
 class TopicProduceResponse(Struct):
-    name: str = string(versions="0-12")
+    name: str = topic_name(versions="0-12")
     topic_id: UUID = uuid(versions="13+")
     partition_responses: list[PartitionProduceResponse] = array(PartitionProduceResponse)
 

@@ -1,6 +1,6 @@
 """TxnOffsetCommit, API 28: versions 0 to 5. From version 5 on, the group's partition joins the transaction by it."""
 
-from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, int64, string
+from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, int64, string, topic_name
 
 
 class TxnOffsetCommitRequestPartition(Struct):
@@ -11,7 +11,7 @@ class TxnOffsetCommitRequestPartition(Struct):
 
 
 class TxnOffsetCommitRequestTopic(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition)
 
 
@@ -32,7 +32,7 @@ class TxnOffsetCommitResponsePartition(Struct):
 
 
 class TxnOffsetCommitResponseTopic(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[TxnOffsetCommitResponsePartition] = array(TxnOffsetCommitResponsePartition)
 
 

@@ -1,10 +1,10 @@
 """WriteTxnMarkers, API 27: versions 1 and 2."""
 
-from odradek.protocol.schema import Request, Response, Struct, array, boolean, int8, int16, int32, int64, string
+from odradek.protocol.schema import Request, Response, Struct, array, boolean, int8, int16, int32, int64, topic_name
 
 
 class WritableTxnMarkerTopic(Struct):
-    name: str = string()
+    name: str = topic_name()
     partition_indexes: list[int] = array(int32())
 
 
@@ -27,7 +27,7 @@ class WritableTxnMarkerPartitionResult(Struct):
 
 
 class WritableTxnMarkerTopicResult(Struct):
-    name: str = string()
+    name: str = topic_name()
     partitions: list[WritableTxnMarkerPartitionResult] = array(WritableTxnMarkerPartitionResult)
 
 

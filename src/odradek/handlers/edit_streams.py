@@ -1,0 +1,25 @@
+"""EditStreams, version 0: defaults, settings and permissions of streams. An API of Odradek's own. An edit applies to
+all topics of the stream in one commit, whatever their number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.controller.requests import EditStreams
+from odradek.handlers.stream_requests import describe_results, may_administer, read_change, split_by_access
+from odradek.protocol.messages.edit_streams import EditStreamsRequest, EditStreamsResponse
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+
+
+async def handle(request: EditStreamsRequest, context: RequestContext) -> EditStreamsResponse:
+    allowed, refused = split_by_access(context, [stream.path for stream in request.streams], may_administer)
+    results = await context.services.controller.ask(
+        EditStreams(
+            [read_change(stream) for stream in request.streams if stream.path in allowed],
+            validate_only=request.validate_only,
+            timeout_ms=request.timeout_ms,
+        )
+    )
+    return EditStreamsResponse(results=describe_results([*results, *refused]))
