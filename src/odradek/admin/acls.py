@@ -3,13 +3,14 @@ decision of the brokers about an operation, made here from their rules by the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.admin.broker_requests import in_parts
 from odradek.admin.errors import NotAuthorized, check
 from odradek.admin.settings import Kind as SettingKind
 from odradek.admin.settings import read_settings
+from odradek.admin.streams import describe_streams
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
@@ -18,6 +19,7 @@ from odradek.protocol.messages.describe_acls import DescribeAclsRequest, Describ
 from odradek.security.acls.bindings import WILDCARD, AclBinding, AclFilter, PatternType, Permission
 from odradek.security.acls.decisions import AccessRules, Actor, Decision, Reason, decide
 from odradek.security.acls.index import AclDraft, AclIndex
+from odradek.security.acls.stream_permissions import StreamPermissions
 from odradek.security.audit.events import pascal_case
 from odradek.security.authorizer import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, ResourceType
 
@@ -245,10 +247,16 @@ def _check(error_code: int, message: str | None, operation: str) -> None:
 
 
 class CheckedAccess(NamedTuple):
-    """`knows_settings` is false if the brokers do not show the settings that decide together with the rules."""
+    """`knows_settings` is false if the brokers do not show the settings that decide together with the rules.
+    `expression` is the permission of the stream that decides."""
 
     decision: Decision
     knows_settings: bool
+    expression: str = ""
+
+
+class _Stream(NamedTuple):
+    permissions: Mapping[str, str]
 
 
 def check_access(
@@ -258,8 +266,24 @@ def check_access(
     for rule in find(cluster, [AclFilter(kind, name, PatternType.MATCH)]):
         draft.add(rule)
     settings = read_access_settings(cluster)
-    decision = decide(draft.finish(), settings or AccessRules(), Actor(principal, host), operation, kind, name)
-    return CheckedAccess(decision, settings is not None)
+    permissions = _permissions_of(cluster, name) if kind is ResourceType.TOPIC else {}
+    path = name.rpartition(":")[0]
+    streams = StreamPermissions({path: _Stream(permissions)} if permissions else {})
+    decision = decide(draft.finish(), settings or AccessRules(), Actor(principal, host), operation, kind, name, streams)
+    return CheckedAccess(decision, settings is not None, permissions.get(decision.permission or "", ""))
+
+
+def _permissions_of(cluster: Cluster, topic: str) -> Mapping[str, str]:
+    """Those of the topic's stream, if it belongs to one that shows them to this user. Groups and roles of users are in
+    a file of the broker: who is in which is not known here."""
+    path = topic.rpartition(":")[0]
+    if not path.startswith("/"):
+        return {}
+    try:
+        (found,) = describe_streams(cluster, [path])
+    except Failure:
+        return {}
+    return {each.name: each.expression for each in found.permissions}
 
 
 def read_access_settings(cluster: Cluster) -> AccessRules | None:
@@ -276,8 +300,10 @@ def read_access_settings(cluster: Cluster) -> AccessRules | None:
     return AccessRules(frozenset(name.strip() for name in names if name.strip()), values.get(SETTINGS[1]) == "true")
 
 
-def explanation(decision: Decision) -> str:
-    """The rule or the setting that decides."""
+def explanation(decision: Decision, expression: str = "") -> str:
+    """The rule, the permission of the stream, or the setting that decides."""
+    if decision.permission is not None:
+        return f"the stream's permission {decision.permission}: {expression}"
     if decision.binding is not None:
         return f"rule: {describe(decision.binding)}"
     if decision.reason is Reason.RESOURCE_WITHOUT_ACLS:

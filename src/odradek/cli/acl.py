@@ -242,18 +242,21 @@ def check(
         expected = "topic:NAME, group:NAME, transactional-id:ID, user:PRINCIPAL, delegation-token:ID or cluster"
         raise click.UsageError(f"{resource}: expected {expected}")
     kind, name = parsed
-    decision, knows_settings = acls.check_access(cluster, principal, acls.OPERATIONS[operation], kind, name, host)
+    checked = acls.check_access(cluster, principal, acls.OPERATIONS[operation], kind, name, host)
+    decision, knows_settings = checked.decision, checked.knows_settings
     if as_json:
         rule = decision.binding
         asked = {"principal": principal, "operation": operation, "resource": resource, "allowed": decision.is_allowed}
         rule_row = None if rule is None else acls.as_row(rule)
         reason = decision.reason.name.lower()
-        print_json({**asked, "reason": reason, "rule": rule_row, "knows_settings": knows_settings})
+        stream = None if decision.permission is None else {decision.permission: checked.expression}
+        rows = {"reason": reason, "rule": rule_row, "permission": stream, "knows_settings": knows_settings}
+        print_json(asked | rows)
     else:
         if not knows_settings:
             note(acls.UNKNOWN_SETTINGS)
         verb = "may" if decision.is_allowed else "may not"
         say(f"{principal} {verb} {operation} on {resource}")
-        say(f"  {acls.explanation(decision)}")
+        say(f"  {acls.explanation(decision, checked.expression)}")
     if not decision.is_allowed:
         context.exit(1)

@@ -26,6 +26,7 @@ COMMANDS = {
     "broker": ("odradek.cli.broker:broker", "Run a broker in the foreground."),
     "zookeeper": ("odradek.cli.zookeeper:zookeeper", "Run a ZooKeeper for development in the foreground."),
     "topic": ("odradek.cli.topic:topic", "Create, list, describe, alter, trim and delete topics."),
+    "stream": ("odradek.cli.stream:stream", "Manage topics together, under a path."),
     "produce": ("odradek.cli.records.produce:produce", "Write records to a topic."),
     "consume": ("odradek.cli.records.consume:consume", "Read records from a topic."),
     "group": ("odradek.cli.group:consumer_group", "List, describe, reset and delete consumer groups."),

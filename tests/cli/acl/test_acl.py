@@ -176,3 +176,15 @@ def test_a_broker_without_an_authorizer_says_so(bootstrap_server: str) -> None:
     ran = run_odradek("acl", "list", ODRADEK_BOOTSTRAP_SERVER=bootstrap_server)
     assert ran.code == 1
     assert "set authorizer.class.name" in ran.errors
+
+
+def test_check_names_the_permission_of_a_stream(acl: Acl, secured: RunningBroker) -> None:
+    create = ("stream", "create", "/checked", "--consume-perm", "u:alice | g:plant")
+    assert run_odradek(*create, ODRADEK_BOOTSTRAP_SERVER=secured.bootstrap_servers).code == 0
+    checked = acl("check", "User:alice", "Read", "topic:/checked:a")
+    assert (checked.code, "the stream's permission consume: u:alice | g:plant" in checked.output) == (0, True)
+    assert acl("check", "User:alice", "Read", "topic:/checked:a", "--format", "json").row["permission"] == {
+        "consume": "u:alice | g:plant"
+    }
+    acl("add", "--deny-principal", "User:alice", "--operation", "Read", "--topic", "/checked:a")
+    assert acl("check", "User:alice", "Read", "topic:/checked:a").code == 1

@@ -106,12 +106,12 @@ def test_other_dollars_and_braces_are_text() -> None:
     assert plain(text) == {"a": "$${VAR", "b": "^a${", "c": "${1", "d": "b} ${}", "e": "$VAR {"}
 
 
-def test_lines_after_a_variable_have_their_places() -> None:
-    node, _ = read("a: |\n  x ${A}\n  wrong", A="something long")
+def test_places_after_a_variable_are_right() -> None:
+    node, _ = read("a: x ${A} wrong", A="something long")
     assert isinstance(node, MappingNode)
     value = node.get("a")
     assert isinstance(value, Scalar)
-    assert str(value.place.inside(2, 1)) == "f:3:3"
+    assert str(value.place.inside(1, value.text.index("wrong") + 1)) == "f:1:11"
 
 
 def test_a_key_that_stands_twice_is_reported() -> None:

@@ -164,7 +164,7 @@ def check_access(cluster: Cluster, fields: Mapping[str, str]) -> AccessAnswer:
     resource = "the cluster" if kind == "cluster" else f"{kind} {name}"
     note = "" if found.knows_settings else acls.UNKNOWN_SETTINGS
     sentence = f"{principal} {verb} {operation} on {resource}"
-    return AccessAnswer(found.decision.is_allowed, sentence, acls.explanation(found.decision), note)
+    return AccessAnswer(found.decision.is_allowed, sentence, acls.explanation(found.decision, found.expression), note)
 
 
 @ROUTES.page("/access/check")

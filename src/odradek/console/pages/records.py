@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from starlette.responses import Response, StreamingResponse
 
@@ -16,7 +16,7 @@ from odradek.console.cluster import records as source
 from odradek.console.cluster.connection import NotAuthorized
 from odradek.console.cluster.feeds import Feed, Taken
 from odradek.console.cluster.records import NewRecord, PageRead, Reading, joined
-from odradek.console.pages.requests import Form, PageRequest, Routes, event_stream, parse_positions
+from odradek.console.pages.requests import Form, PageRequest, Routes, event_stream, parse_positions, topic_path
 from odradek.console.pages.topics import checked_name, find_topic
 from odradek.console.records.json_path import PathError
 from odradek.console.records.record import Record, RecordFilter, json_line, parse_filter
@@ -97,7 +97,7 @@ def query_of(request: PageRequest) -> RecordsQuery:
     return parse_records_query(checked_name(request), request.query_params, int(time.time() * 1000))
 
 
-@ROUTES.page("/topics/{name}")
+@ROUTES.page("/topics/{name:topic}")
 async def show(request: PageRequest) -> Response:
     """With a filter the browser requests the stream of a search. The form is that of a record that was refused."""
     console, form = request.console, request.posted
@@ -149,19 +149,19 @@ async def show(request: PageRequest) -> Response:
 def address_of_topic(query: RecordsQuery) -> str:
     """The page of the newest records of all partitions, with the same filter."""
     kept = {name: text for name, text in query.fields.items() if text and name not in RANGE_FIELDS}
-    return f"/topics/{quote(query.reading.topic, safe='')}{'?' if kept else ''}{urlencode(kept)}"
+    return topic_path(query.reading.topic, f"{'?' if kept else ''}{urlencode(kept)}")
 
 
 def attachment(name: str) -> dict[str, str]:
     return {"content-disposition": f'attachment; filename="{re.sub("[^A-Za-z0-9._-]", "_", name)}"'}
 
 
-@ROUTES.page("/topics/{name}/search")
+@ROUTES.page("/topics/{name:topic}/search")
 async def stream_search(request: PageRequest) -> Response:
     return _stream(request, feeds.search, Feed(feeds.MOST_MATCHES), is_newest_first=False)
 
 
-@ROUTES.page("/topics/{name}/tail")
+@ROUTES.page("/topics/{name:topic}/tail")
 async def stream_tail(request: PageRequest) -> Response:
     return _stream(request, feeds.tail, Feed(), is_newest_first=True)
 
@@ -208,7 +208,7 @@ def _nothing_found(request: PageRequest, query: RecordsQuery, taken: Taken) -> s
     )
 
 
-@ROUTES.page("/topics/{name}/export")
+@ROUTES.page("/topics/{name:topic}/export")
 async def export(request: PageRequest) -> Response:
     console, query, feed = request.console, query_of(request), Feed()
     decode_and_mask = console.settings.decode_and_mask
@@ -224,17 +224,17 @@ def new_record(form: Form) -> NewRecord:
     return NewRecord(key or None, value, headers, form.number("partition", 0, INT32_MAX, source.CHOSEN_BY_KEY))
 
 
-@ROUTES.form("/topics/{name}", show)
+@ROUTES.form("/topics/{name:topic}", show)
 async def produce(request: PageRequest) -> Response:
     name = request.path_params["name"]
     records = [new_record(request.posted)]
     (written,) = await request.change(f"write a record to {name}", source.write_records, name, records)
     await request.look_again()  # so that the page counts it
     notice = f"Wrote a record to partition {written.partition} at offset {written.offset}."
-    return request.redirect(f"/topics/{name}", notice)
+    return request.redirect(topic_path(name), notice)
 
 
-@ROUTES.form("/topics/{name}/replay", show)
+@ROUTES.form("/topics/{name:topic}/replay", show)
 async def replay_selection(request: PageRequest) -> Response:
     name, target = request.path_params["name"], request.posted.text("target")
     if not target:
@@ -243,7 +243,7 @@ async def replay_selection(request: PageRequest) -> Response:
     change = f"copy {count_text(len(positions), 'record')} of {name} to {target}"
     count = await request.change(change, source.replay, name, positions, target)
     await request.look_again()
-    return request.redirect(f"/topics/{target}", f"Copied {count_text(count, 'record')} of {name} to {target}.")
+    return request.redirect(topic_path(target), f"Copied {count_text(count, 'record')} of {name} to {target}.")
 
 
 PARTS: Mapping[str, Callable[[Record], bytes | None]] = {
@@ -271,7 +271,7 @@ async def read_prepared(request: PageRequest, at: views.RecordAddress) -> Record
     return await console.run(lambda: console.settings.decode_and_mask(record))
 
 
-@ROUTES.page("/topics/{name}/record")
+@ROUTES.page("/topics/{name:topic}/record")
 async def show_record(request: PageRequest) -> Response:
     console = request.console
     at = record_address(request)
@@ -281,7 +281,7 @@ async def show_record(request: PageRequest) -> Response:
     return request.render(template, view=view, formats=views.FORMATS, at=at)
 
 
-@ROUTES.page("/topics/{name}/record/previous", "/topics/{name}/record/next")
+@ROUTES.page("/topics/{name:topic}/record/previous", "/topics/{name:topic}/record/next")
 async def step(request: PageRequest) -> Response:
     """To the previous or the next record of the partition: some offsets have none."""
     console = request.console

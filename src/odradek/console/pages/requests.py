@@ -14,8 +14,9 @@ import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -205,6 +206,26 @@ class PageRequest(Request):
     def redirect(self, location: str, notice: str = "") -> Response:
         return renderer_of(self).redirect(location, notice)
 
+
+def topic_path(name: str, page: str = "") -> str:
+    """The path of a page about a topic."""
+    return f"/topics/{quote(name, safe='')}{page}"
+
+
+class _TopicName(Convertor[str]):
+    """A topic in a path, such as `{name:topic}`. The name of one in a stream, /plant/pumps:warning, has slashes, which
+    servers decode before they look for the page."""
+
+    regex = "(?:(?:/[^:/]+)+:)?[^/]+"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("topic", _TopicName())
 
 H = TypeVar("H", bound=Callable[..., Awaitable[Response]])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,13 +15,14 @@ from odradek.admin.topics import delete_topics, grow_topic
 from odradek.console.cluster.groups import MOST_GROUPS_OF_TOPIC, TopicGroups, groups_of_topic
 from odradek.console.cluster.snapshot import Snapshot, TopicSummary, is_internal
 from odradek.console.pages.pipelines import read_pipelines
-from odradek.console.pages.requests import Form, PageRequest, Routes
+from odradek.console.pages.requests import Form, PageRequest, Routes, topic_path
 from odradek.console.views.figures import FormError, sparkline
 from odradek.console.views.groups import tone_of
 from odradek.console.views.pipelines import readers_of
 from odradek.console.views.topics import COLUMNS, is_own, list_partitions, list_topics, order_settings, parse_query
 from odradek.conventions.failures import Failure, similar_names
 from odradek.conventions.figures import count_text
+from odradek.pipelines.definition.vocabulary import is_topic_name
 from odradek.security import authorizer
 
 if TYPE_CHECKING:
@@ -42,11 +42,6 @@ class MissingTopic(HTTPException):
         super().__init__(404, f"There is no topic {shown_name(name)}.")
         self.name = name if is_topic_name(name) else ""  # that can be created
         self.similar = similar
-
-
-def is_topic_name(text: str) -> bool:
-    """Whether a topic may have the name. Of others, brokers answer that the request is invalid."""
-    return re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", text) is not None
 
 
 def checked_name(request: PageRequest) -> str:
@@ -118,10 +113,10 @@ async def create(request: PageRequest) -> Response:
     await request.change(change, create_topic, name, partitions, replicas, configs)
     topic = (await request.look_again()).topics.get(name)
     with_partitions = f" with {count_text(topic.partitions, 'partition')}" if topic is not None else ""
-    return request.redirect(f"/topics/{name}", f"Created topic {name}{with_partitions}.")
+    return request.redirect(topic_path(name), f"Created topic {name}{with_partitions}.")
 
 
-@ROUTES.page("/topics/{name}/partitions")
+@ROUTES.page("/topics/{name:topic}/partitions")
 async def show(request: PageRequest) -> Response:
     snapshot, topic = await find_topic(request)
     page = request.page_of(snapshot.state.of_topics([topic.name]))
@@ -133,14 +128,14 @@ async def show(request: PageRequest) -> Response:
     )
 
 
-@ROUTES.form("/topics/{name}/partitions", show)
+@ROUTES.form("/topics/{name:topic}/partitions", show)
 async def grow(request: PageRequest) -> Response:
     name = request.path_params["name"]
     partitions = request.posted.number("partitions", 1, MOST_PARTITIONS)
     counted = count_text(partitions, "partition")
     await request.change(f"topic {name}: {counted}", grow_topic, name, partitions)
     await request.look_again()
-    return request.redirect(f"/topics/{name}/partitions", f"{name} now has {counted}.")
+    return request.redirect(topic_path(name, "/partitions"), f"{name} now has {counted}.")
 
 
 def delete_topic(cluster: Cluster, name: str) -> None:
@@ -148,7 +143,7 @@ def delete_topic(cluster: Cluster, name: str) -> None:
         raise failure
 
 
-@ROUTES.form("/topics/{name}/delete", show)
+@ROUTES.form("/topics/{name:topic}/delete", show)
 async def delete(request: PageRequest) -> Response:
     name = request.path_params["name"]
     request.posted.confirm(name, "name of the topic", "deleted")
@@ -163,7 +158,7 @@ def may_alter_settings(cluster: Cluster, name: str) -> bool:
     return not operations or authorizer.Operation.ALTER_CONFIGS in operations
 
 
-@ROUTES.page("/topics/{name}/settings")
+@ROUTES.page("/topics/{name:topic}/settings")
 async def show_settings(request: PageRequest) -> Response:
     console = request.console
     _snapshot, topic = await find_topic(request)
@@ -180,17 +175,17 @@ def alter_setting(cluster: Cluster, name: str, setting: str, value: str | None) 
         alter_settings(cluster, Kind.TOPIC, name, [change])
 
 
-@ROUTES.form("/topics/{name}/settings", show_settings)
+@ROUTES.form("/topics/{name:topic}/settings", show_settings)
 async def change_setting(request: PageRequest) -> Response:
     name, form = request.path_params["name"], request.posted
     setting = form.text("setting")[:200]
     value = None if form.has("reset") else form.text("value")[:LARGEST_VALUE]
     change = f"{setting} has its default value again" if value is None else f"{setting} = {value}"
     await request.change(f"topic {name}: {change}", alter_setting, name, setting, value)
-    return request.redirect(f"/topics/{name}/settings", f"{name}: {change}.")
+    return request.redirect(topic_path(name, "/settings"), f"{name}: {change}.")
 
 
-@ROUTES.page("/topics/{name}/groups")
+@ROUTES.page("/topics/{name:topic}/groups")
 async def show_groups(request: PageRequest) -> Response:
     """The groups and pipelines that read the topic."""
     snapshot, topic = await find_topic(request)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.nearest import nearest
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, describe, shortened
+from odradek.pipelines.definition.places import Place
 from odradek.pipelines.definition.yaml_nodes import read_raw_yaml, resolve
 from odradek.pipelines.definition.yaml_text import VARIABLE, line_and_column, substitute, unclosed
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Mapping
 
-    from odradek.pipelines.definition.places import Place, Problems
+    from odradek.pipelines.definition.places import Problems
 
 
 def read_yaml(text: str, file: str, environment: Mapping[str, str], problems: Problems) -> Node | None:
@@ -67,11 +68,12 @@ class Substitution:
             if not isinstance(found, Scalar):
                 return found
             if found.value not in {None, ""}:
-                return Scalar(found.value, found.text, scalar.place)
+                place = Place(scalar.place.file, scalar.place.line, scalar.place.column)
+                return Scalar(found.value, found.text, place)
         is_secret = any(match["file"] is not None for match in VARIABLE.finditer(scalar.text))
-        text = substitute(scalar.text, scalar.place, self._text_of)
-        is_resolved = scalar.is_plain and not is_secret
-        return Scalar(resolve(text) if is_resolved else text, text, scalar.place, scalar.is_plain)
+        text, segments = substitute(scalar.text, scalar.place, self._text_of)
+        place = Place(scalar.place.file, scalar.place.line, scalar.place.column, segments)
+        return Scalar(resolve(text) if scalar.is_plain and not is_secret else text, text, place, scalar.is_plain)
 
     def _text_of(self, match: re.Match[str], place: Place) -> str:
         """The text for a variable; the variable itself if there is none, which is reported."""

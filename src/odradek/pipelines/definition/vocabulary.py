@@ -9,7 +9,7 @@ from enum import StrEnum
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 PIPELINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}\Z")
-TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
+TOPIC_NAME = re.compile(r"(?:(?:/[A-Za-z0-9_-]+)+:)?[A-Za-z0-9._-]{1,249}\Z")  # also of a topic in a stream
 IMPORT_PATH = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\Z")
 DURATION_PART = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([A-Za-z]+)\s*")
 UNITS_MS = {

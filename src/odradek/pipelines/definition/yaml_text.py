@@ -43,15 +43,27 @@ def line_and_column(text: str, position: int) -> tuple[int, int]:
     return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1
 
 
-def substitute(raw: str, place: Place, value_of: Callable[[re.Match[str], Place], str]) -> str:
-    """The text with its variables replaced. Lines keep their places, as far as no value has several."""
-
-    def replaced(match: re.Match[str]) -> str:
+def substitute(
+    raw: str, place: Place, value_of: Callable[[re.Match[str], Place], str]
+) -> tuple[str, tuple[Segment, ...]]:
+    """The text with its variables replaced, and its segments: one at each line of the raw text, and one after each
+    variable."""
+    text, cursor = "", 0
+    kept = [(0, 0)]  # corresponding positions in the raw and in the new text
+    for match in VARIABLE.finditer(raw):
         is_literal = match["name"] is None and match["file"] is None
         where = place.inside(*line_and_column(raw, match.start()))
-        return match.group()[1:] if is_literal else value_of(match, where)
-
-    return VARIABLE.sub(replaced, raw)
+        text += raw[cursor : match.start()] + (match.group()[1:] if is_literal else value_of(match, where))
+        cursor = match.end()
+        kept.append((cursor, len(text)))
+    text += raw[cursor:]
+    starts = {position + 1 for position, character in enumerate(raw) if character == "\n"}
+    segments = []
+    for position in sorted({*starts, *(each for each, _ in kept)}):
+        anchor, new_anchor = max(pair for pair in kept if pair[0] <= position)
+        where = place.inside(*line_and_column(raw, position))
+        segments.append(Segment(*line_and_column(text, new_anchor + position - anchor), where.line, where.column))
+    return text, tuple(segments)
 
 
 def unclosed(raw: str) -> re.Match[str] | None:
