@@ -239,6 +239,7 @@ def run_groups(session: pytest.Session, connection: Connection, others: list[Con
             events.pytest_runtest_logreport(report)
             with contextlib.suppress(OSError):
                 connection.send((False, events.take()))
+        warnings.simplefilter("ignore", ResourceWarning)  # as at the end of an interpreter
         atexit._run_exitfuncs()
 
 

@@ -13,7 +13,7 @@ from tests.clients.accepted_differences import BATCH_HEADERS, accepted_answers
 from tests.clients.conftest import Target
 from tests.clients.wire.batches import EPOCH_MS, Batch, plain_records
 from tests.clients.wire.connection import Connection
-from tests.clients.wire.fetching import FetchPartition, fetch
+from tests.clients.wire.fetching import fetch_records
 from tests.clients.wire.requests import produce
 
 ONE_CODEC = (Compression.NONE,)
@@ -127,7 +127,7 @@ def test_falsified_header(falsified: Falsified, target: Target, connection: Conn
 def _outcome(connection: Connection, topic: str, batch: bytes, offset: int, error: str) -> str:
     if error != "NONE":
         return error
-    fetched = fetch(connection, [FetchPartition(topic=topic, offset=offset)]).only.records
+    fetched = fetch_records(connection, topic, offset)
     sent, stored = read_batch_header(batch), read_batch_header(fetched)
     assert fetched[61:] == batch[61:]
     changes = {name for name in BatchHeader._fields if getattr(sent, name) != getattr(stored, name)} - {*ASSIGNED}

@@ -8,11 +8,11 @@ import pytest
 
 from odradek.protocol.compression import Compression, compress
 from tests.clients.accepted_differences import BATCHES, accepted_answers
-from tests.clients.conftest import Target, wire_topic
-from tests.clients.wire.batches import Batch, plain_records, seen_batches
+from tests.clients.conftest import Target
+from tests.clients.wire.batches import Batch, plain_records
 from tests.clients.wire.connection import Connection
-from tests.clients.wire.fetching import FetchPartition, fetch
-from tests.clients.wire.requests import PRODUCE, list_offset, produce, produce_body
+from tests.clients.wire.fetching import fetch_records
+from tests.clients.wire.requests import list_offset, produce
 
 GZIP, ZSTD = 1, 4
 CONTROL, TRANSACTIONAL = 0x20, 0x10
@@ -143,52 +143,14 @@ def test_record_at_another_offset_is_stored_by_kafka_if_it_is_not_compressed(
     assert error in {"NONE", *accepted_answers(target.name, "a record at another offset", BATCHES)}
 
 
-def test_refusal_without_acks_closes_the_connection(connection: Connection, topic: str) -> None:
-    """The one way to tell a producer that asked for no answers (acks=0)."""
-    connection.send(PRODUCE, 7, produce_body(topic, Batch(crc_error=1).encode(), acks=0))
-    assert connection.is_closed_by_broker()
-
-
-def test_partition_that_is_not_there_is_refused(connection: Connection, topic: str) -> None:
-    assert produce(connection, topic, ONE, partition=9).error == "UNKNOWN_TOPIC_OR_PARTITION"
-
-
 def test_batch_is_kept_as_it_came_but_for_offset_and_epoch(connection: Connection, topic: str) -> None:
     sent = [Batch(values=VALUES).encode(), compressed(GZIP, VALUES).encode(), compressed(ZSTD, VALUES).encode()]
     for each in sent:
         assert produce(connection, topic, each).error == "NONE"
-    kept = fetch(connection, [FetchPartition(topic=topic)]).only.records
+    kept = fetch_records(connection, topic)
     expected = [
         Batch(values=VALUES, base_offset=0, leader_epoch=0).encode(),
         compressed(GZIP, VALUES, base_offset=3, leader_epoch=0).encode(),
         compressed(ZSTD, VALUES, base_offset=6, leader_epoch=0).encode(),
     ]
     assert kept == b"".join(expected)
-
-
-@pytest.mark.parametrize(
-    ("setting", "codec"), [("zstd", ZSTD), ("uncompressed", 0), ("gzip", GZIP), ("producer", None)]
-)
-def test_topic_compresses_as_it_is_set(connection: Connection, setting: str, codec: int | None) -> None:
-    topic = wire_topic(connection, configs={"compression.type": setting})
-    for batch in (Batch(values=VALUES), compressed(GZIP, VALUES), compressed(ZSTD, VALUES)):
-        assert produce(connection, topic, batch.encode()).error == "NONE"
-    seen = seen_batches(fetch(connection, [FetchPartition(topic=topic)]).only.records)
-    codecs = [0, GZIP, ZSTD] if codec is None else [codec] * 3
-    assert [(each.base_offset, each.codec, each.record_count, each.leader_epoch) for each in seen] == [
-        (0, codecs[0], 3, 0),
-        (3, codecs[1], 3, 0),
-        (6, codecs[2], 3, 0),
-    ]
-
-
-@pytest.mark.parametrize("codec", [0, GZIP])
-def test_append_time_is_reported_and_written(connection: Connection, codec: int) -> None:
-    topic = wire_topic(connection, configs={"message.timestamp.type": "LogAppendTime"})
-    batch = compressed(codec, VALUES) if codec else Batch(values=VALUES)
-    answer = produce(connection, topic, batch.encode())
-    assert answer.log_append_time_ms > batch.timestamp_ms
-    (seen,) = seen_batches(fetch(connection, [FetchPartition(topic=topic)]).only.records)
-    assert (seen.uses_log_append_time, seen.codec) == (True, codec)
-    # The whole batch has one time, so a look-up by it finds the batch's first record.
-    assert list_offset(connection, topic, answer.log_append_time_ms)[:3] == ("NONE", answer.log_append_time_ms, 0)

@@ -94,28 +94,6 @@ def test_a_start_is_checked(
     assert init_producer(wire, transactional_id, timeout_ms, identity).error == error
 
 
-def test_version_2_raises_the_epoch_with_every_end(wire: WireClient, name: str, topic: str) -> None:
-    producer = init_producer(wire, name)
-    assert ended(wire, name, producer, commits=False, version=4) == ("INVALID_TXN_STATE", -1)
-    assert ended(wire, name, producer, commits=True) == ("INVALID_TXN_STATE", -1)
-    assert ended(wire, name, producer, commits=False) == ("NONE", 2)
-    assert ended(wire, name, producer, commits=False) == ("NONE", 2)  # a retry
-    assert ended(wire, name, producer, commits=True) == ("INVALID_TXN_STATE", -1)
-    following = producer._replace(epoch=2)
-    assert ended(wire, name, following, commits=True) == ("INVALID_TXN_STATE", -1)
-    assert send(wire, name, producer, topic, 0) == FENCED
-    assert send(wire, name, following, topic, 0) == ("NONE", 0)
-    assert describe(wire, name)[1:] == ("Ongoing", 2, 1, True)
-    assert send(wire, name, following, topic, 5, partition=1) == ("OUT_OF_ORDER_SEQUENCE_NUMBER", -1)
-    assert send(wire, name, following, topic, 1) == ("NONE", 1)
-    assert send(wire, name, following, topic, 1) == ("NONE", 1)  # a retry
-    assert ended(wire, name, following, commits=True) == ("NONE", 3)
-    assert await_state(wire, name, "CompleteCommit")[1:] == ("CompleteCommit", 3, 0, True)
-    assert ended(wire, name, following, commits=True) == ("NONE", 3)  # a retry
-    assert ended(wire, name, following, commits=False) == ("INVALID_TXN_STATE", -1)
-    assert send(wire, name, following, topic, 2) == FENCED  # late, of a transaction that has ended
-
-
 def test_another_producer_is_refused(wire: WireClient, name: str, topic: str) -> None:
     producer = init_producer(wire, name)
     assert send(wire, name, producer, topic, 0) == ("NONE", 0)
@@ -156,24 +134,6 @@ def test_before_version_2_partitions_are_added_and_the_epoch_stays(wire: WireCli
     assert ended(wire, name, producer, commits=False, version=4) == ("NONE", -1)
     assert await_state(wire, name, "CompleteAbort")[1:] == ("CompleteAbort", 1, 0, True)
     assert send(wire, name, producer, topic, 2, version=BEFORE_VERSION_2) == ABORTABLE
-
-
-def test_the_version_of_the_request_decides_how_a_transaction_ends(wire: WireClient, name: str, topic: str) -> None:
-    producer = init_producer(wire, name)
-    assert send(wire, name, producer, topic, 0) == ("NONE", 0)
-    assert ended(wire, name, producer, commits=True, version=4) == ("NONE", -1)
-    assert await_state(wire, name, "CompleteCommit")[1:] == ("CompleteCommit", 1, 0, True)
-    assert ended(wire, name, producer, commits=True, version=4) == ("NONE", -1)  # a retry
-    assert ended(wire, name, producer, commits=True) == ("INVALID_TXN_STATE", -1)  # the next end, of nothing
-    assert ended(wire, name, producer, commits=False) == ("NONE", 2)
-    assert ended(wire, name, producer, commits=False) == ("NONE", 2)  # a retry
-    assert ended(wire, name, producer, commits=False, version=4) == ("PRODUCER_FENCED", -1)
-    following = producer._replace(epoch=2)
-    assert ended(wire, name, following, commits=False, version=4) == ("NONE", -1)
-    assert ended(wire, name, following, commits=True, version=4) == ("INVALID_TXN_STATE", -1)
-    assert add_partitions(wire, name, following, topic, [0]) == ["NONE"]
-    assert send(wire, name, following, topic, 0, version=BEFORE_VERSION_2) == ("NONE", 2)
-    assert ended(wire, name, following, commits=True) == ("NONE", 3)
 
 
 def test_a_start_aborts_an_open_transaction(wire: WireClient, name: str, topic: str) -> None:

@@ -148,59 +148,6 @@ def test_a_malformed_body_closes_the_connection(client: WireClient, witness: Wir
     assert client.is_closed_by_peer()
 
 
-# --- batches
-
-
-def corrupted(position: int, value: bytes) -> bytearray:
-    damaged = batch()
-    damaged[position : position + len(value)] = value
-    return damaged
-
-
-BAD_BATCHES = {
-    "wrong CRC": (corrupted(17, b"\0\0\0\0"), ErrorCode.CORRUPT_MESSAGE),
-    "flipped byte": (corrupted(65, b"\x7f"), ErrorCode.CORRUPT_MESSAGE),
-    "length beyond the data": (corrupted(8, struct.pack(">i", 100_000)), ErrorCode.INVALID_RECORD),
-    "negative length": (corrupted(8, struct.pack(">i", -1)), ErrorCode.CORRUPT_MESSAGE),
-    "length shorter than a header": (corrupted(8, struct.pack(">i", 10)), ErrorCode.CORRUPT_MESSAGE),
-    "magic 7": (corrupted(16, b"\x07"), None),
-    "magic 1": (corrupted(16, b"\x01"), None),
-    "empty": (bytearray(), ErrorCode.INVALID_RECORD),
-    "a few bytes": (bytearray(b"abc"), None),
-    "two batches": (batch() + batch(), ErrorCode.INVALID_RECORD),
-    "over the limit": (batch(bytes(2 * MEBIBYTE)), ErrorCode.MESSAGE_TOO_LARGE),
-}
-
-
-@pytest.mark.parametrize("name", BAD_BATCHES)
-def test_a_bad_batch_is_refused_with_the_protocols_error(client: WireClient, witness: WireClient, name: str) -> None:
-    records, expected = BAD_BATCHES[name]
-    error = produce(client, records)
-    assert error is not ErrorCode.NONE
-    if expected is not None:
-        assert error is expected
-    assert produce(client, batch()) is ErrorCode.NONE, "the connection lives on"
-
-
-def with_valid_checksum(records: bytearray) -> bytearray:
-    import crc32c
-
-    struct.pack_into(">I", records, 17, crc32c.crc32c(memoryview(records)[21:]))
-    return records
-
-
-@pytest.mark.parametrize(
-    ("position", "value"),
-    [(57, 5), (57, 0), (57, -1), (23, 4), (23, -1)],
-    ids=["count 5", "count 0", "count -1", "last offset delta 4", "last offset delta -1"],
-)
-def test_counts_that_contradict_each_other_are_refused(
-    client: WireClient, witness: WireClient, position: int, value: int
-) -> None:
-    lying = with_valid_checksum(corrupted(position, struct.pack(">i", value)))
-    assert produce(client, lying) is ErrorCode.INVALID_RECORD
-
-
 # --- names
 
 BAD_NAMES = ["..", ".", "a/b", "../../etc", "a\0b", "x" * 250, "", "späße", "a b", "a\nb"]

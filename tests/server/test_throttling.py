@@ -265,16 +265,6 @@ def test_topic_changes_over_the_quota_are_refused_from_the_version_that_knows_th
         assert added.results[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
-def test_topic_changes_over_the_quota_are_done_for_older_versions_and_throttled(
-    limited: RunningBroker, admin: Admin
-) -> None:
-    admin.limit("permissive", controller_mutation_rate=1)
-    with patient(limited.port) as client:
-        created = call_as(client, "permissive", topic_request("quota-old", 3), CreateTopicsResponse, 5)
-    assert created.topics[0].error_code == ErrorCode.NONE
-    assert 0 < created.throttle_time_ms <= 1_000
-
-
 # --- connections
 
 

@@ -8,9 +8,7 @@ import crc32c
 
 HEAD = struct.Struct(">qiibI")  # base offset, length, leader epoch, magic, CRC
 BODY = struct.Struct(">hiqqqhii")  # what the CRC covers, up to the records: attributes … record count
-BATCH_HEADER_BYTES = HEAD.size + BODY.size
 EPOCH_MS = 1_600_000_000_000
-LOG_APPEND_TIME = 0x08
 
 
 def _varint(value: int) -> bytes:
@@ -76,36 +74,3 @@ class Batch:
 def plain_records(values: Sequence[bytes | None], key: bytes | None = b"key") -> bytes:
     """The records part of a batch, for tests that compress it themselves."""
     return b"".join(_record(index, each, key, index) for index, each in enumerate(values))
-
-
-@dataclass(frozen=True, slots=True)
-class SeenBatch:
-    """What a fetched batch says about itself."""
-
-    base_offset: int
-    last_offset: int
-    leader_epoch: int
-    codec: int
-    uses_log_append_time: bool
-    record_count: int
-    size_bytes: int
-
-
-def seen_batches(data: bytes) -> list[SeenBatch]:
-    """The whole batches at the front of fetched bytes; a fetch may end inside one."""
-    batches = []
-    position = 0
-    while position + BATCH_HEADER_BYTES <= len(data):
-        base_offset, length, leader_epoch, _magic, crc = HEAD.unpack_from(data, position)
-        size = length + 12
-        if position + size > len(data):
-            break
-        content = data[position + HEAD.size : position + size]
-        attributes, last_offset_delta, *_middle, count = BODY.unpack_from(content)
-        if crc32c.crc32c(content) != crc:
-            raise AssertionError(f"wrong CRC in the batch at offset {base_offset}")
-        append_time = bool(attributes & LOG_APPEND_TIME)
-        last = base_offset + last_offset_delta
-        batches.append(SeenBatch(base_offset, last, leader_epoch, attributes & 7, append_time, count, size))
-        position += size
-    return batches

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from tests.clients.error_names import error_name
 from tests.clients.wire.connection import Connection, Reader, array, blob, int8, int16, int32, int64, string
 
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS, DELETE_RECORDS = 0, 1, 2, 3, 19, 21
-INIT_PRODUCER_ID, OFFSET_FOR_LEADER_EPOCH, DESCRIBE_CONFIGS = 22, 23, 32
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS, INIT_PRODUCER_ID, DESCRIBE_CONFIGS = 0, 1, 2, 3, 19, 22, 32
 TIMEOUT_MS = 10_000
 PATIENCE_SECONDS = 30.0  # for what Apache Kafka does a little after it has said so
 
@@ -25,15 +24,11 @@ class Produced:
     log_start_offset: int = -1
 
 
-def produce_body(topic: str, records: bytes | None, partition: int = 0, acks: int = -1) -> bytes:
-    partitions = array([int32(partition) + blob(records)])
-    return string(None) + int16(acks) + int32(TIMEOUT_MS) + array([string(topic) + partitions])
-
-
 def produce(
     connection: Connection, topic: str, records: bytes | None, partition: int = 0, acks: int = -1, version: int = 7
 ) -> Produced:
-    answer = connection.ask(PRODUCE, version, produce_body(topic, records, partition, acks))
+    body = array([string(topic) + array([int32(partition) + blob(records)])])
+    answer = connection.ask(PRODUCE, version, string(None) + int16(acks) + int32(TIMEOUT_MS) + body)
     answer.int32(), answer.string(), answer.int32(), answer.int32()  # one topic, one partition
     return Produced(error_name(answer.int16()), answer.int64(), answer.int64(), answer.int64())
 
@@ -99,23 +94,3 @@ def list_offset(
     answer = connection.ask(LIST_OFFSETS, 5, int32(-1) + int8(0) + array([entry]))
     answer.int32(), answer.int32(), answer.string(), answer.int32(), answer.int32()
     return error_name(answer.int16()), answer.int64(), answer.int64(), answer.int32()
-
-
-def offset_for_leader_epoch(
-    connection: Connection, topic: str, leader_epoch: int, current_leader_epoch: int = -1
-) -> tuple[str, int, int]:
-    """(error, epoch, end offset)."""
-    entry = string(topic) + array([int32(0) + int32(current_leader_epoch) + int32(leader_epoch)])
-    answer = connection.ask(OFFSET_FOR_LEADER_EPOCH, 3, int32(-2) + array([entry]))
-    answer.int32(), answer.int32(), answer.string(), answer.int32()
-    error = error_name(answer.int16())
-    answer.int32()  # partition
-    return error, answer.int32(), answer.int64()
-
-
-def delete_records(connection: Connection, topic: str, before_offset: int, partition: int = 0) -> tuple[str, int]:
-    entry = string(topic) + array([int32(partition) + int64(before_offset)])
-    answer = connection.ask(DELETE_RECORDS, 1, array([entry]) + int32(TIMEOUT_MS))
-    answer.int32(), answer.int32(), answer.string(), answer.int32(), answer.int32()
-    low_watermark = answer.int64()
-    return error_name(answer.int16()), low_watermark
