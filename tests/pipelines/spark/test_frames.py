@@ -10,7 +10,6 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.spark.frames import (
     RECORD_NAMES,
     event_times_of,
-    is_divided,
     origin_struct,
     shows_records,
     visible_names,
@@ -48,8 +47,6 @@ def test_internal_columns_are_left_out(spark: SparkSession) -> None:
     record = spark.sql("select 't' as topic, 1 as partition, 2L as offset, x'' as key, x'' as value, null as headers")
     frame = record.select(origin_struct(), F.lit(1).alias("a"))
     assert without_internal(frame).columns == ["a"]
-    assert is_divided(frame)
-    assert not is_divided(record)
 
 
 @pytest.mark.spark

@@ -25,7 +25,6 @@ ORIGIN_FIELDS = ("topic", "partition", "offset", "key", "value", "headers")
 PLACE_FIELDS = ORIGIN_FIELDS[:3]
 RECORD_NAMES = frozenset({"_key", "_value", "_headers", "_timestamp", "_topic", "_partition", "_offset"})
 
-UNDIVIDED = "odradek.undivided"  # metadata of the origin
 NAMED = "odradek.named"  # metadata of the columns of the record, if the definition names all of them
 # Spark's mark of a column of event time: an operator with state removes what the watermark has passed in this column.
 WATERMARK_DELAY = "spark.watermarkDelayMs"
@@ -57,11 +56,6 @@ def origin_struct() -> Column:
 
 def has_origin(frame: DataFrame) -> bool:
     return ORIGIN in frame.columns
-
-
-def is_divided(frame: DataFrame) -> bool:
-    """Whether the partitions of their origin divide the rows of a batch into transactions."""
-    return has_origin(frame) and not frame.schema[ORIGIN].metadata.get(UNDIVIDED)
 
 
 def without_internal(frame: DataFrame) -> DataFrame:

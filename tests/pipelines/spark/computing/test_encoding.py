@@ -72,8 +72,7 @@ def test_arrays_of_rows_have_the_records_of_single_ones(
         frame, rows = as_rows(written, is_many=is_many)
         encoded = topic_record(frame, PIPELINE, "out's", target, rows)
         found.append(records_of(frame, encoded))
-        refused = encoded.refused
-        if refused is not None:
+        for refused in encoded.refused:
             assert frame.add_table("refused", refused).read(frame.frame).collect() == []
     assert len(found[0]) == 3
     assert found[1] == sorted(found[0] * 2, key=repr)
@@ -120,8 +119,7 @@ def test_a_row_whose_record_cannot_be_computed_is_refused(spark: SparkSession, i
     frame, rows = as_rows(rows_of(spark, has_origin=True), is_many=is_many)
     encoded = topic_record(frame, PIPELINE, "out", target, rows)
     assert [row.value for row in records_of(frame, encoded)] == [None] * (1 + is_many)
-    assert encoded.refused is not None
-    letters = records_of(frame, dead_letter(frame, PIPELINE, "out", encoded.refused))
+    letters = records_of(frame, dead_letter(frame, PIPELINE, "out", *encoded.refused))
     assert sorted(row.value for row in letters) == sorted([b"\x00\xff", b""] * (1 + is_many))
     assert {row.headers[0].value.decode().partition(":")[0] for row in letters} == {"cannot be computed"}
 

@@ -71,7 +71,7 @@ def test_rows_are_kept_refused_and_counted(spark: SparkSession, checks: list[Che
     kept = frame.add_table("kept", found.kept).read(frame.frame)
     expected = [row[:3] for row, each in unmet if removing.isdisjoint(check.otherwise for check in each)]
     assert [tuple(row) for row in kept.collect()] == expected
-    refused = frame.add_table("refused", found.refused).read(frame.frame).collect() if found.refused else []
+    refused = [row for each in found.refused for row in frame.add_table("refused", each).read(frame.frame).collect()]
     quarantining = [(row, [each for each in found if each.otherwise is Otherwise.QUARANTINE]) for row, found in unmet]
     expected_letters = [(row[0], each[0].reason) for row, each in quarantining if each]
     assert [(row.id, row[REJECTED]) for row in refused] == expected_letters
@@ -95,7 +95,7 @@ def test_a_row_stops_the_pipeline(spark: SparkSession, is_many: bool) -> None:
 def test_another_flow_counts_and_writes_the_rows_that_it_owns(spark: SparkSession) -> None:
     frame, rows = frame_of(spark, is_many=False)
     found = judged(frame, "t", [KNOWN, EVEN], rows, is_owned=False)
-    assert (found.counts, found.refused) == ((), None)
+    assert (found.counts, found.refused) == ((), ())
     assert found.kept != rows
     assert judged(frame, "t", [], rows).kept == rows
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.spark.computing.rows import Frame, NotCompilable, Rows, struct_of, together
+from odradek.pipelines.spark.computing.encoding import Encoded, together
+from odradek.pipelines.spark.computing.rows import Frame, NotCompilable, Rows, struct_of
 from odradek.pipelines.spark.frames import literal
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ def test_tables_are_read_with_the_place_of_their_records(spark: SparkSession) ->
 def test_structs_and_arrays_of_them_are_one_array(spark: SparkSession) -> None:
     structs = [struct_of({"a": "1"}), "if(false, named_struct('a', 2), null)"]
     arrays = ["array(named_struct('a', 3))", "cast(null as array<struct<a: int>>)"]
-    found = spark.sql(f"select {together(structs, arrays)} as x, {together(structs, [])} as y").collect()[0]
+    single = [Encoded(each, Rows({})) for each in structs]
+    several = [Encoded(each, Rows({}, array="a")) for each in arrays]
+    found = spark.sql(f"select {together([*single, *several])} as x, {together(single)} as y").collect()[0]
     assert [each and each.a for each in found.x] == [1, None, 3]
     assert [each and each.a for each in found.y] == [1, None]
 

@@ -33,8 +33,7 @@ def as_columns(frame: DataFrame, *queries: str) -> tuple[DataFrame, list[DataFra
         read = known[TABLE if number == 0 else f"step{number - 1}"]
         selected = select_rows(columns, f"step{number}", block.parts[0], known, types_of(columns.schema_of(read)))
         known[f"step{number}"] = selected.rows
-        if selected.refused is not None:
-            refused.append(columns.add_table("refused", selected.refused))
+        refused += [columns.add_table("refused", each) for each in selected.refused]
     made = columns.add_table("out", known[f"step{len(queries) - 1}"])
     return made.read(columns.frame), [each.read(columns.frame) for each in refused]
 

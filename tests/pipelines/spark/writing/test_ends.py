@@ -18,10 +18,9 @@ from odradek.pipelines.definition.model import ConsoleTarget, Pipeline
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.planning.plan import End, OutputMode
 from odradek.pipelines.planning.rules import checked_plan
-from odradek.pipelines.spark.computing.batch_rows import write_program
 from odradek.pipelines.spark.computing.fan_out import FanOut
 from odradek.pipelines.spark.computing.keyed_rows import SHUFFLE_PARTITIONS
-from odradek.pipelines.spark.computing.row_program import row_program
+from odradek.pipelines.spark.computing.row_program import row_program, write_program
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL
 from odradek.pipelines.spark.writing.batches import rows_of, write_rows
 from odradek.pipelines.spark.writing.lakehouse import upsert_merge
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from odradek.pipelines.planning.plan import Flow, Plan
-    from odradek.pipelines.spark.computing.batch_rows import Records
+    from odradek.pipelines.spark.computing.row_program import Records
     from odradek.pipelines.spark.frames import RowsByName
 
 pytestmark = pytest.mark.spark

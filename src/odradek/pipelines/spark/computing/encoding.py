@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import Encoding
@@ -19,11 +20,14 @@ from odradek.pipelines.letters.letter import (
 from odradek.pipelines.spark.computing.row_errors import computed_rows
 from odradek.pipelines.spark.computing.rows import Rows, struct_of, text_of
 from odradek.pipelines.spark.computing.selecting import over_rows
-from odradek.pipelines.spark.frames import PLACE_FIELDS, REJECTED, literal, visible_names
+from odradek.pipelines.spark.frames import PLACE_FIELDS, REJECTED, literal, quoted, visible_names
+from odradek.pipelines.spark.writing.transactional_writer import SPLIT
 from odradek.pipelines.sql.row_errors import expression_may_fail
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame
 
     from odradek.pipelines.definition.model import Pipeline, TopicTarget
     from odradek.pipelines.spark.computing.rows import Frame
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 JSON_OPTIONS = "map('ignoreNullFields', 'false')"
 NO_HEADERS = "cast(array() as array<struct<key: string, value: binary>>)"
 NO_BYTES = "cast(null as binary)"
+RECORD_FIELDS = ("topic", "key", "value", "headers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class Encoded:
 
     records: str  # a struct, or an array of structs
     rows: Rows
-    refused: Rows | None = None
+    refused: tuple[Rows, ...] = ()
 
 
 def topic_record(
@@ -104,16 +109,45 @@ def dead_letter(frame: Frame, pipeline: Pipeline, place: str, refused: Rows) -> 
     return Encoded(refused.mapped(struct_of(record)), refused)
 
 
+def dead_letters(frame: Frame, pipeline: Pipeline, refused: Sequence[tuple[str, Rows]]) -> list[Encoded]:
+    """The dead letters of refused rows, with the places that refuse them. A record has one letter at most of a place
+    whose rows are single: all of them are one expression, because each letter is a tenth of the generated code."""
+    found = [(place, rows) for place, rows in refused if rows.is_many or not frame.has_origin]
+    for place in dict.fromkeys(place for place, _ in refused if frame.has_origin):
+        single = [rows for name, rows in refused if name == place and not rows.is_many]
+        if single:
+            reasons = [each.mapped(text_of(each.path(REJECTED))) for each in single]
+            column = frame.add(f"__reason_{place}", f"coalesce({', '.join(reasons)})")
+            found.append((place, Rows({REJECTED: (column,)}, f"{quoted(column)} is not null")))
+    return [dead_letter(frame, pipeline, place, rows) for place, rows in found]
+
+
+def together(encoded: Sequence[Encoded]) -> str:
+    """All records of a row as one array; missing ones are null."""
+    single = [each.records for each in encoded if not each.rows.is_many]
+    arrays = [f"array({', '.join(single)})"] if single else []
+    arrays += [f"coalesce({each.records}, array())" for each in encoded if each.rows.is_many]
+    return arrays[0] if len(arrays) == 1 else f"concat({', '.join(arrays)})"
+
+
+def records_of_column(frame: DataFrame, column: str) -> DataFrame:
+    """The records in a column of arrays, with the split that writes them."""
+    split = [SPLIT] if SPLIT in frame.columns else []
+    each = frame.select(F.explode(quoted(column)).alias("__it"), *split).where("__it is not null")
+    return each.select(*(F.col(f"__it.{name}") for name in RECORD_FIELDS), *split)
+
+
 def _with_fields(
     frame: Frame, name: str, rows: Rows, fields: Mapping[str, str], *, fails: bool
-) -> tuple[Rows, Rows | None]:
+) -> tuple[Rows, tuple[Rows, ...]]:
     """The rows with these fields in place of their own, each computed once, and the rows that cannot be computed."""
     if fails:
-        return computed_rows(frame, name, rows, fields)
+        made, refused = computed_rows(frame, name, rows, fields)
+        return made, (refused,)
     if rows.is_many:
-        return Rows.several(frame.add(f"__made_{name}", rows.mapped(struct_of(fields))), fields), None
-    made = {each: (frame.add(f"__{each}_{name}", rows.mapped(value)),) for each, value in fields.items()}
-    return Rows(made, rows.condition), None
+        return Rows.several(frame.add(f"__made_{name}", rows.mapped(struct_of(fields))), fields), ()
+    columns = {each: (frame.add(f"__{each}_{name}", rows.mapped(value)),) for each, value in fields.items()}
+    return Rows(columns, rows.condition), ()
 
 
 def _json(rows: Rows, names: Iterable[str], *, options: bool) -> str:

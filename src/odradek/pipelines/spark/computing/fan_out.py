@@ -6,7 +6,6 @@ import functools
 import time
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -17,11 +16,8 @@ from odradek.pipelines.definition.model import Source, TableTarget, TopicOrigin,
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
 from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.spark.computing.counts import BatchReport, Count, Kind, total, violations, written
-from odradek.pipelines.spark.computing.encoding import Encoded, dead_letter, topic_record
-from odradek.pipelines.spark.computing.row_errors import refused_count
-from odradek.pipelines.spark.computing.row_program import records_of_column
-from odradek.pipelines.spark.computing.tables import Tables, as_rows
-from odradek.pipelines.spark.frames import is_divided
+from odradek.pipelines.spark.computing.encoding import records_of_column, together
+from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.reading.records import decoded
 from odradek.pipelines.spark.reading.table_copies import BatchSources
 from odradek.pipelines.spark.sessions.failures import STOPS, PipelineError, plain_message
@@ -33,10 +29,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from odradek.pipelines.planning.plan import Check, End, Flow, Plan
-    from odradek.pipelines.spark.computing.batch_rows import Records, Write
+    from odradek.pipelines.planning.plan import Check, Flow, Plan
     from odradek.pipelines.spark.computing.counts import Violations
-    from odradek.pipelines.spark.computing.rows import Frame
+    from odradek.pipelines.spark.computing.row_program import Records, Write
+    from odradek.pipelines.spark.computing.tables import Made
     from odradek.pipelines.spark.writing.kafka_records import Producer
 
     Counted = tuple[DataFrame, Sequence[Count]]
@@ -60,16 +56,6 @@ def as_expectation_failures() -> Iterator[None]:
         if STOPS in str(error):
             raise ExpectationFailed(plain_message(error)) from error
         raise
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedEnd:
-    """The records of a topic's end, as a column of a frame."""
-
-    end: End
-    frame: Frame
-    encoded: Encoded
-    counts: tuple[Count, ...]
 
 
 class FanOut:
@@ -131,54 +117,40 @@ class FanOut:
 
     def _process(self, tables: Tables, number: int, write: Write, *, is_whole: bool) -> BatchReport:
         """Counts, and writes all outputs. Rows of tables are counted when they are written; a run over all rows would
-        compute those of the other ends twice."""
+        compute those of the other ends twice, unless they are counted anyway because some may be refused."""
         began_at, names = time.perf_counter(), self._steps
-        ends = [self._encoded(tables, each) for each in self._flow.ends if isinstance(each.target, TopicTarget)]
-        found = map(tables.checked, self._counted)
-        checked = [(each.frame.frame, each.counts) for each in found if each.counts]
-        counts = [count for _, own in checked for count in own]
-        observed = collected(checked)
-        unmet = violations(counts, observed, names)
-        refuse_stopped(unmet)
-        parts: list[Counted] = [
-            (each.frame.frame, each.counts) for each in ends if not is_whole or each.encoded.refused
-        ]
-        stored = [tables.checked_end(each) for each in self._flow.ends if not isinstance(each.target, TopicTarget)]
-        parts += [(each.frame.frame, each.counts) for each in stored if each.counts]
-        if not is_whole:
-            others = (each for each in self._flow.ends if not isinstance(each.target, TopicTarget | TableTarget))
-            parts += [(tables.of_end(each), [Count(Kind.WRITTEN, each.name, "count(1)")]) for each in others]
+        ends = [(each, tables.end(each)) for each in self._flow.ends]
+        checked = [made for made in map(tables.checked, self._counted) if made.counts]
+        counts = [count for made in checked for count in made.counts]
+        observed = collected([(made.frame.frame, made.counts) for made in checked])
+        refuse_stopped(violations(counts, observed, names))
+        parts: list[Counted] = []
+        for end, made in ends:
+            own = list(made.counts)
+            if not isinstance(end.target, TableTarget) and (own or not is_whole):
+                own.append(Count(Kind.WRITTEN, end.name, made.rows.count()))
+            parts += [(made.frame.frame, own)] if own else []
         observed |= collected(parts)
-        every = [*counts, *(count for _, own in parts for count in own)]
-        rows = Counter(written(every, observed))
-        write(tables, [*map(self._records, ends), *self._letters(tables, ends, every, observed)], rows)
-        owned = [each for each in every if each.of in self._flow.owned or each.kind is Kind.UNMET]
+        counts += [count for _, own in parts for count in own]
+        rows = Counter(written(counts, observed))
+        records = [self._records(end.target, made) for end, made in ends if isinstance(end.target, TopicTarget)]
+        write(tables, [*records, *self._letters(tables, counts, observed)], rows)
+        owned = [each for each in counts if each.of in self._flow.owned or each.kind is Kind.UNMET]
         return BatchReport(
             self._flow.name, number, total(Kind.READ, owned, observed), total(Kind.REFUSED, owned, observed) or 0,
             violations(owned, observed, names), time.perf_counter() - began_at, dict(rows),
         )  # fmt: skip
 
-    def _encoded(self, tables: Tables, end: End) -> EncodedEnd:
-        assert isinstance(end.target, TopicTarget)
-        frame, rows = as_rows(tables.rows(end.input))
-        types = self._plan.table(end.input).columns
-        encoded = topic_record(frame, self._plan.pipeline, end.name, end.target, rows, types)
-        counts = [Count(Kind.WRITTEN, end.name, encoded.rows.count())]
-        counts += [] if encoded.refused is None else [refused_count(end.name, encoded.refused, is_of_end=True)]
-        return EncodedEnd(end, frame, encoded, tuple(counts))
-
-    def _records(self, each: EncodedEnd) -> tuple[Producer, DataFrame]:
-        pipeline, target = self._plan.pipeline, each.end.target
-        assert isinstance(target, TopicTarget)
-        column = each.frame.add("__written", f"array({each.encoded.records})")
-        frame = each.frame.frame
-        if pipeline.delivery is Delivery.EXACTLY_ONCE and is_divided(frame):
+    def _records(self, target: TopicTarget, made: Made) -> tuple[Producer, DataFrame]:
+        pipeline = self._plan.pipeline
+        assert made.encoded is not None
+        column = made.frame.add("__written", together([made.encoded]))
+        frame = made.frame.frame
+        if pipeline.delivery is Delivery.EXACTLY_ONCE and made.frame.has_origin:
             frame = frame.select("*", origin_split())
         return producer_of(pipeline, target), records_of_column(frame, column)
 
-    def _letters(
-        self, tables: Tables, ends: Sequence[EncodedEnd], counts: Sequence[Count], observed: Mapping[str, int]
-    ) -> Records:
+    def _letters(self, tables: Tables, counts: Sequence[Count], observed: Mapping[str, int]) -> Records:
         """The dead letters of tables and ends with refused rows; no job is run for those without."""
         pipeline = self._plan.pipeline
         if pipeline.dead_letters is None:
@@ -190,14 +162,8 @@ class FanOut:
             if each.kind in kinds and observed.get(each.name) and _is_quarantining(each)
         }
         found = [tables.letters(name) for name in self._owned if (name, False) in refusing]
-        stored = (each for each in self._flow.ends if not isinstance(each.target, TopicTarget))
-        found += [tables.letters_of_end(each) for each in stored if (each.name, True) in refusing]
-        for each in ends:
-            refused = each.encoded.refused
-            if refused is not None and (each.end.name, True) in refusing:
-                letter = dead_letter(each.frame, pipeline, each.end.name, refused)
-                column = each.frame.add("__letters", f"array({letter.records})")
-                found.append(records_of_column(each.frame.frame, column))
+        ends = (each for each in self._flow.ends if tables.end(each).refused)
+        found += [tables.letters_of_end(each) for each in ends if (each.name, True) in refusing]
         return [(producer_of(pipeline), frame) for frame in found]
 
 

@@ -30,7 +30,7 @@ class Judged:
     """The rows of a table behind its checks."""
 
     kept: Rows
-    refused: Rows | None = None  # for dead letters, with the reason
+    refused: tuple[Rows, ...] = ()  # for dead letters, with the reason
     counts: tuple[Count, ...] = ()
     must_hold: tuple[str, ...] = ()  # conditions that raise an error instead of returning false
 
@@ -63,7 +63,7 @@ def judged(
     refusing = [met[each.name] for each in checks if each.otherwise in REFUSING]
     kept = rows.narrowed(frame.add(f"__kept_{table}", rows.filtered(all_of(refusing)))) if refusing else rows
     quarantining = [each for each in checks if each.otherwise is Otherwise.QUARANTINE]
-    refused = _refused(frame, table, rows, quarantining, met) if quarantining and is_owned else None
+    refused = (_refused(frame, table, rows, quarantining, met),) if quarantining and is_owned else ()
     return Judged(kept, refused, tuple(counts), must_hold)
 
 

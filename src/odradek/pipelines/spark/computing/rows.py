@@ -184,13 +184,6 @@ class TableColumn:
         return with_records_shown(rows) if self.shows_records else rows
 
 
-def together(single: Sequence[str], several: Sequence[str]) -> str:
-    """Combines structs and arrays of structs of one type into one array; missing rows are null."""
-    arrays = [f"array({', '.join(single)})"] if single else []
-    arrays += [f"coalesce({each}, array())" for each in several]
-    return arrays[0] if len(arrays) == 1 else f"concat({', '.join(arrays)})"
-
-
 def text_of(path: Path) -> str:
     return ".".join(map(quoted, path))
 

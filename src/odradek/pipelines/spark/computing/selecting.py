@@ -48,7 +48,7 @@ class Selected:
     """The rows of a query, and those of its input of which a value cannot be computed, with the reason."""
 
     rows: Rows
-    refused: Rows | None = None
+    refused: tuple[Rows, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class _Selecting:
                 fields[name] = (column, IT, risky[name])
             else:
                 fields[name] = self._path_of(name, value, rows)
-        return Selected(Rows(fields, condition), None if column is None else self._refused(column))
+        return Selected(Rows(fields, condition), () if column is None else self._refused(column))
 
     def _path_of(self, name: str, value: str | Path, rows: Rows) -> Path:
         if isinstance(value, str):
@@ -271,8 +271,8 @@ class _Selecting:
     def _try(self, value: str) -> str:
         return try_rows(self._frame, self._name, self._rows, value)
 
-    def _refused(self, column: str) -> Rows:
-        return refused_rows(self._frame, self._name, self._rows, column)
+    def _refused(self, column: str) -> tuple[Rows, ...]:
+        return (refused_rows(self._frame, self._name, self._rows, column),)
 
 
 def _rows_of(generator: Generator, values: list[str]) -> str:

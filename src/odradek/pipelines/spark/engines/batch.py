@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Source
     from odradek.pipelines.planning.plan import Plan
-    from odradek.pipelines.spark.computing.batch_rows import Records
     from odradek.pipelines.spark.computing.counts import BatchReport
+    from odradek.pipelines.spark.computing.row_program import Records
     from odradek.pipelines.spark.frames import RowsByName
     from odradek.pipelines.spark.reading.sources import Range
     from odradek.pipelines.spark.writing.topics import Cluster

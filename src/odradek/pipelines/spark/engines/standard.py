@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.pipelines.definition.model import FilesTarget, Source
 from odradek.pipelines.definition.vocabulary import Delivery, Duration
 from odradek.pipelines.operating.checkpoints import checkpoint_uri
-from odradek.pipelines.spark.computing.batch_rows import write_program
 from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing
 from odradek.pipelines.spark.computing.fan_out import FanOut, static_violations, without_partitioning
 from odradek.pipelines.spark.computing.optimizing import EXCLUDED_RULES, optimized, redundant_rules
-from odradek.pipelines.spark.computing.row_program import row_program
+from odradek.pipelines.spark.computing.row_program import row_program, write_program
 from odradek.pipelines.spark.computing.rows import NotCompilable
 from odradek.pipelines.spark.engines.flow_queries import keeps_processing_time, query_of, settings_of
 from odradek.pipelines.spark.engines.progress import Reports
@@ -38,9 +37,8 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Start
     from odradek.pipelines.planning.plan import Flow, Plan
-    from odradek.pipelines.spark.computing.batch_rows import Records, Write
     from odradek.pipelines.spark.computing.counts import BatchReport, Violations
-    from odradek.pipelines.spark.computing.row_program import RowProgram
+    from odradek.pipelines.spark.computing.row_program import Records, RowProgram, Write
     from odradek.pipelines.spark.frames import RowsByName
     from odradek.pipelines.spark.writing.topics import Cluster
     from odradek.pipelines.spark.writing.warehouse import BatchNumber
