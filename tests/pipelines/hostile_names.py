@@ -8,10 +8,10 @@ import sqlalchemy as sa
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.querying import answer_by_database
+from odradek.pipelines.spark.rebuilding import drop_table, swap_tables
 from odradek.pipelines.spark.writing.change_data import IS_DELETED, ChangeData
 from odradek.pipelines.spark.writing.databases import reading
 from odradek.pipelines.spark.writing.table_changes import TableChange
-from odradek.pipelines.spark.writing.table_swaps import drop_table, swap_tables
 from odradek.pipelines.spark.writing.warehouse import BatchNumber, Warehouse
 
 NAMES = (

@@ -15,19 +15,17 @@ from odradek.pipelines.planning import splitting
 from odradek.pipelines.planning import tables as planned_tables
 from odradek.pipelines.planning.plan import GroupSql, PairSql
 from odradek.pipelines.spark.computing import (
-    fan_out,
     groups,
     keyed_rows,
     row_checks,
     row_errors,
-    row_program,
     selecting,
     steps,
     stream_joins,
 )
 from odradek.pipelines.spark.computing import tables as computed_tables
 from odradek.pipelines.spark.frames import column, without_internal
-from odradek.pipelines.spark.writing import batches, change_data, group_changes, stored_values
+from odradek.pipelines.spark.writing import batches, change_data, latest_rows, stored_values
 from odradek.pipelines.sql import splicing
 from odradek.pipelines.sql.joins import Bound
 from tests.pipelines.generated.constructs import Construct
@@ -215,7 +213,7 @@ def same_key(columns: dict[str, str]) -> dict[str, str]:
 
 
 BARRIERS = (groups, stream_joins, computed_tables, keyed_rows)
-JUDGED = (computed_tables, row_program)
+JUDGED = (computed_tables,)
 FAILING = ("record: short array", "record: text that is no number")
 CHECK, STATE = (Construct.CHECK,), (Construct.STATE, Construct.STATE_EVENT)
 KEYED = (*CURRENT, Construct.KEYED_BY_ARRIVAL, Construct.KEYED_BY_ORDER, Construct.CHANGES, Construct.HISTORY)
@@ -237,12 +235,12 @@ FAULTS = {
         fault("numbers bounded", (STATE,), on_result(two_numbers), "keyed_state", steps),
         fault("null is met", (CHECK,), on_result(true_for_null), "_condition", row_checks),
         fault("having does not delete", (CURRENT, (Construct.HAVING,)), instead(never), "lost_groups", batches),
-        fault("tombstone as record", ((Construct.TOMBSTONES,),), without_deletes, "topic_record", fan_out, row_program),
+        fault("tombstone as record", ((Construct.TOMBSTONES,),), without_deletes, "topic_record", computed_tables),
         fault("older change counts", (CHANGED,), instead(never), "discard_outdated", change_data.Applying),
         fault("history not closed", ((Construct.HISTORY,),), instead(never), "_next_sequence", change_data.Applying),
         fault("deletion as row", (CHANGED,), on_result(none_deleted), "with_deletions", batches),
         fault("ties by arrival", ((Construct.KEYED_BY_ORDER,),), instead(order_alone), "whole_order", batches),
-        fault("group key renamed", (CURRENT,), on_result(same_key), "_key_columns", group_changes),
+        fault("group key renamed", (CURRENT,), on_result(same_key), "_key_columns", latest_rows),
         fault("null event time kept", (("record: null event time",),), without_time_check, "judged", *JUDGED),
         fault("distinct with null", DISTINCT, counting_nulls, "_rewritten", splicing),
         fault("distinct of lists", DISTINCT, counting_all, "_rewritten", splicing),

@@ -16,8 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from odradek.pipelines.planning.loading import load_yaml
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.engines.batch import run_batch
-from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.engines.standard import StandardEngine, run_batch
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.clients.wire.connection import Connection
 from tests.clients.wire.waiting import await_topic

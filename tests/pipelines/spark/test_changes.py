@@ -8,9 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.rebuilding import Rebuilding
+from odradek.pipelines.spark.rebuilding import Rebuilding, changing
 from odradek.pipelines.spark.resuming import CheckpointRefused, resuming
-from odradek.pipelines.spark.writing.table_swaps import changing
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
 

@@ -3,12 +3,12 @@ source and with batches that fail while their outputs are written."""
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import sqlite3
 import uuid
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,13 +16,12 @@ from confluent_kafka import Producer
 
 from odradek.pipelines.spark.engines import standard
 from odradek.pipelines.spark.engines.running import PipelineFailed
-from odradek.pipelines.spark.writing.outputs import outputs_of
+from odradek.pipelines.spark.writing.batches import outputs_of
 from tests.pipelines.committed import committed_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from odradek.pipelines.spark.writing.outputs import Output
     from tests.pipelines.spark.stage import Stage
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(900)]
@@ -91,21 +90,18 @@ def send_open(stage: Stage, values: Iterable[Any]) -> Producer:
     return producer
 
 
-def fail_before(monkeypatch: pytest.MonkeyPatch, kind: str, number: int) -> None:
-    """Makes the write with this number of an output of this kind fail. Outputs that precede it in its batch are
+def fail_before(monkeypatch: pytest.MonkeyPatch, function: str, number: int) -> None:
+    """Makes the call with this number of a function that writes outputs fail. Outputs that precede it in its batch are
     written."""
     numbers = itertools.count(1)  # of all flows, which write in several threads
 
-    def outputs(*about: Any) -> list[Output]:
-        return [failing(each) for each in outputs_of(*about)]
+    def outputs(*about: Any) -> list[partial[None]]:
+        return [partial(write_or_fail, each) for each in outputs_of(*about)]
 
-    def failing(output: Output) -> Output:
-        def write_or_fail() -> None:
-            if output.name.startswith(kind) and next(numbers) == number:
-                raise OSError(f"{output.name} is away")
-            output.write()
-
-        return dataclasses.replace(output, write=write_or_fail)
+    def write_or_fail(write: partial[None]) -> None:
+        if write.func.__name__ == function and next(numbers) == number:
+            raise OSError(f"{function} fails")
+        write()
 
     monkeypatch.setattr(standard, "outputs_of", outputs)
 
@@ -143,9 +139,9 @@ def test_every_output_has_every_row_once(stage: Stage, monkeypatch: pytest.Monke
     is_open = send_open(stage, open_rows)
     behind = [row(n, 31) for n in range(50, 55)]
     send_open(stage, behind).commit_transaction()
-    for kind, number in (("topics", 1), ("tables", 2), ("topics", 3)):
+    for function, number in (("write", 1), ("write_tables", 2), ("write", 3)):
         with monkeypatch.context() as context:
-            fail_before(context, kind, number)
+            fail_before(context, function, number)
             with pytest.raises(PipelineFailed):
                 stage.run(pipeline)
     stage.run(pipeline)

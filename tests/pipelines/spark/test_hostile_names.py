@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import JdbcOrigin, Pipeline
-from odradek.pipelines.spark.query_frames import ask
+from odradek.pipelines.spark.previewing import ask
 from odradek.pipelines.spark.query_tables import Catalog, QueryContext
 from odradek.pipelines.spark.querying import answer_by_duckdb
 from odradek.pipelines.spark.reading.jdbc import read_jdbc

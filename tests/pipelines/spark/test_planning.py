@@ -9,14 +9,14 @@ import pytest
 from odradek.pipelines.operating.checkpoints import Checkpoints, checkpoint_uri
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.computing.optimizing import EXCLUDED_RULES
-from odradek.pipelines.spark.engines.realtime import AT_ONCE
-from odradek.pipelines.spark.engines.settings import (
+from odradek.pipelines.spark.engines.flow_queries import (
     CHECKSUMS,
     MANAGER,
     checkpoint_settings,
     is_local,
     query_settings,
 )
+from odradek.pipelines.spark.engines.realtime import AT_ONCE
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.sessions.private_names import NAMES
 from odradek.pipelines.spark.writing.kafka_records import Producer, producer_options

@@ -9,8 +9,7 @@ import pytest
 from odradek.pipelines.definition.model import Pipeline
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark import previewing, querying
-from odradek.pipelines.spark.previewing import checked_name, rows_of, with_recent_start
-from odradek.pipelines.spark.query_frames import answer_of, ask
+from odradek.pipelines.spark.previewing import answer_of, ask, checked_name, rows_of, with_recent_start
 from odradek.pipelines.spark.query_tables import Catalog, NoSuchTable, QueryContext, distinct_names
 from odradek.pipelines.spark.sessions import session as sessions
 from odradek.pipelines.spark.sessions.failures import PipelineError

@@ -16,17 +16,17 @@ from odradek.pipelines.definition.model import Start, TableTarget, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.engines.batch import run_batch
+from odradek.pipelines.spark.engines.standard import run_batch
 from odradek.pipelines.spark.rebuilding import (
     Rebuilding,
     RebuildRefused,
+    changing,
     end_of,
     pipeline_for,
     rebuild_views,
     refuse_lossy,
 )
 from odradek.pipelines.spark.resuming import CheckpointRefused, CheckpointTaken, exclusive_access, resuming
-from odradek.pipelines.spark.writing.table_swaps import changing
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.definition.definitions import sound
 from tests.pipelines.spark.stage import PATIENCE_S, await_partitions, renamed

@@ -12,7 +12,7 @@ import pytest
 
 from odradek.pipelines.definition.model import Pipeline
 from odradek.pipelines.spark import querying
-from odradek.pipelines.spark.query_frames import answer_of, frame_of
+from odradek.pipelines.spark.previewing import answer_of, frame_of
 from odradek.pipelines.spark.query_tables import Catalog, NoSuchTable, QueryContext
 from odradek.pipelines.spark.querying import NeedsSpark, answer_without_spark, in_duckdb
 from odradek.pipelines.spark.reading import small_topics

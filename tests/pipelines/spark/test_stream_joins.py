@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.engines.settings import COUNTED_ROWS
+from odradek.pipelines.spark.engines.flow_queries import COUNTED_ROWS
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.file_batches import give_files, seconds_after_noon

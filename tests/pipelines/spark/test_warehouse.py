@@ -16,6 +16,7 @@ from odradek.pipelines.definition.model import Pipeline, Sink, TableTarget
 from odradek.pipelines.definition.places import Place
 from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.spark.query_tables import table_names
+from odradek.pipelines.spark.rebuilding import drop_table
 from odradek.pipelines.spark.sessions.failures import retry_of
 from odradek.pipelines.spark.writing import databases
 from odradek.pipelines.spark.writing.databases import (
@@ -29,7 +30,6 @@ from odradek.pipelines.spark.writing.databases import (
 )
 from odradek.pipelines.spark.writing.stored_values import loses_values
 from odradek.pipelines.spark.writing.table_changes import TableChange
-from odradek.pipelines.spark.writing.table_swaps import drop_table
 from odradek.pipelines.spark.writing.warehouse import BatchNumber, RunReplaced, Warehouse
 
 if TYPE_CHECKING:

@@ -23,10 +23,9 @@ from odradek.pipelines.operating.events import runs
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.analysing.analysis import analysed
-from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.progress import ProgressWatch
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine, local_threads
-from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
+from odradek.pipelines.spark.engines.standard import StandardEngine, run_batch, threads_for
 from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.resuming import resuming
 from odradek.pipelines.spark.sessions.failures import PipelineError, SparkProcessEnded, plain_message

@@ -70,7 +70,7 @@ def answer_by_spark(
     text: str, catalog: Catalog, settings: Mapping[str, str], master: str | None, reason: str,
     say: Callable[[str], None],
 ) -> Iterator[Answer]:  # fmt: skip
-    from odradek.pipelines.spark.query_frames import ask  # noqa: PLC0415 - takes a second, for queries by Spark only
+    from odradek.pipelines.spark.previewing import ask  # noqa: PLC0415 - takes a second, for queries by Spark only
     from odradek.pipelines.spark.sessions.session import start_session  # noqa: PLC0415 - the same
 
     tables = catalog.tables(text)

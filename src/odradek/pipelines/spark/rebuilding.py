@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import re
 import shutil
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
 
 from odradek.pipelines.definition.model import Start, TableTarget, TopicOrigin, View
 from odradek.pipelines.definition.operations import KeyedState
@@ -21,32 +24,31 @@ from odradek.pipelines.operating.fingerprints import Fingerprints, fingerprints
 from odradek.pipelines.planning.plan import EndMode
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.planning.targets import stored_in
-from odradek.pipelines.spark.engines.batch import run_batch
-from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.engines.standard import StandardEngine, run_batch
 from odradek.pipelines.spark.launching import session_of
 from odradek.pipelines.spark.reading.sources import Range, source_at
 from odradek.pipelines.spark.resuming import clusters_of, exclusive_access
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.session import defaults_for
 from odradek.pipelines.spark.writing.change_data import LONGEST_NAME, deletions_name
-from odradek.pipelines.spark.writing.databases import database_url, parsed_url
-from odradek.pipelines.spark.writing.table_swaps import drop_table, last_batch, swap_tables
+from odradek.pipelines.spark.writing.databases import connect, database_errors, database_url, parsed_url
 from odradek.pipelines.spark.writing.topics import prepare_topics
-from odradek.pipelines.spark.writing.warehouse import warehouse
+from odradek.pipelines.spark.writing.warehouse import BATCH_TABLE, warehouse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
+    from sqlalchemy.engine import Connection
 
     from odradek.pipelines.definition.model import Pipeline, Sink, Source
     from odradek.pipelines.operating.status import Offsets
     from odradek.pipelines.planning.plan import End, Flow, Plan
     from odradek.pipelines.spark.writing.topics import Cluster
 
-
 SUFFIX = "__rebuilt"
 ASIDE = ".rebuild"  # a checkpoint folder inside the pipeline's
+NO_TABLES: Mapping[str, str] = {}
 
 
 class RebuildRefused(PipelineError):
@@ -281,3 +283,58 @@ def offsets_start(offsets: Offsets) -> Start:
 def offsets_text(offsets: Offsets) -> str:
     counts = {topic: sum(each.values()) for topic, each in offsets.items()}
     return ", ".join(f"{n:,} offset{'' if n == 1 else 's'} of {topic}" for topic, n in counts.items()) or "nothing"
+
+
+@contextmanager
+def changing(url: str) -> Iterator[Connection]:
+    engine = connect(url)
+    try:
+        with database_errors(engine.url), engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def last_batch(url: str, query: str) -> int | None:
+    """The last batch of a query that reached the database."""
+    with changing(url) as connection:
+        if not sa.inspect(connection).has_table(BATCH_TABLE):
+            return None
+        batches = sa.table(BATCH_TABLE, sa.column("query"), sa.column("batch"))
+        found = connection.execute(sa.select(batches.c.batch).where(batches.c.query == query)).scalar()
+        return None if found is None else int(found)
+
+
+def drop_table(url: str, name: str) -> None:
+    with changing(url) as connection:
+        connection.exec_driver_sql(f"DROP TABLE IF EXISTS {quoted(connection, name)}")
+
+
+def swap_tables(url: str, old: str, new: str, others: Mapping[str, str] = NO_TABLES) -> int:
+    """Renames the new table to the old name and returns its row count; empties the old table if there is no new one.
+
+    `others` are more old and new names, for the same transaction."""
+    with changing(url) as connection:
+        for each, replacement in others.items():
+            swap(connection, each, replacement)
+        if not swap(connection, old, new):
+            return 0
+        return int(connection.execute(sa.select(sa.func.count()).select_from(sa.table(old))).scalar_one())
+
+
+def swap(connection: Connection, old: str, new: str) -> bool:
+    """Replaces a table; False if there is neither."""
+    found = sa.inspect(connection)
+    if found.has_table(new):
+        connection.exec_driver_sql(f"DROP TABLE IF EXISTS {quoted(connection, old)}")
+        connection.exec_driver_sql(f"ALTER TABLE {quoted(connection, new)} RENAME TO {quoted(connection, old)}")
+    elif found.has_table(old):
+        connection.exec_driver_sql(f"DELETE FROM {quoted(connection, old)}")
+    else:
+        return False
+    return True
+
+
+def quoted(connection: Connection, name: str) -> str:
+    """For `exec_driver_sql`: `text` would take a colon in a name for the start of a parameter."""
+    return connection.dialect.identifier_preparer.quote(name)

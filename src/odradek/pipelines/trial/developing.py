@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from odradek.conventions.dataclass import dataclass
 from odradek.pipelines.definition.places import ProblemList, Problems
 from odradek.pipelines.spark.analysing.analysis import analysed
-from odradek.pipelines.spark.previewing import checked_name, rows_of, with_recent_start
-from odradek.pipelines.spark.query_frames import answer_of
+from odradek.pipelines.spark.previewing import answer_of, checked_name, rows_of, with_recent_start
 from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
 from odradek.pipelines.spark.writing.topics import check_topics

@@ -7,22 +7,28 @@ import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.conventions.dataclass import dataclass
+from odradek.pipelines.definition.model import FileOrigin, TopicOrigin, TopicTarget
+from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.letters.letter import PIPELINE_HEADER, REASON_HEADER, SOURCE_HEADER, STEP_HEADER, TOPIC_HEADER
-from odradek.pipelines.spark.rehearsal.results import text_of
+from odradek.pipelines.planning.rules import plan_again
+from odradek.pipelines.spark.rehearsal.local_pipeline import Results, text_of, with_local_ends, without_sources
+from odradek.pipelines.spark.rehearsal.rehearsal import Rehearsal
 from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
 from odradek.pipelines.spark.sessions.user_code import import_from
 from odradek.pipelines.trial.comparing import Difference, FoundRow, compare_rows, parsed
+from odradek.pipelines.trial.given import records_of
 from odradek.pipelines.trial.model import Advance, GivenBatch, Outlet
-from odradek.pipelines.trial.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
+    from odradek.pipelines.definition.model import Sink, Source, View
+    from odradek.pipelines.planning.plan import Plan
     from odradek.pipelines.spark.computing.counts import Violations
     from odradek.pipelines.trial.model import Case, CaseFile, Check, ExpectedRows, Turn
 
@@ -163,3 +169,62 @@ def is_in_folder(name: str, folder: Path) -> bool:
     """Whether the module was imported from the folder itself, and not from a package that is installed below it."""
     top = name.partition(".")[0]
     return (folder / f"{top}.py").exists() or (folder / top / "__init__.py").exists()
+
+
+Declared = TypeVar("Declared", "Sink", "View")
+
+
+class NothingGiven(PipelineError):
+    """A source for which the test must give rows."""
+
+
+class Trial(Rehearsal):
+    """A rehearsal that is fed with the batches of a case."""
+
+    def __init__(self, session: SparkSession, plan: Plan, case: Case, folder: Path) -> None:
+        self._declared = plan.pipeline
+        self._offsets: dict[str, dict[tuple[str, int], int]] = {}
+        given = {name for each in case.batches for name, rows in each.rows.items() if rows}
+        self._missing = [each for each in plan.pipeline.sources if has_unknown_columns(each) and each.name not in given]
+        pipeline = without_sources(plan, [each.name for each in self._missing])
+        tables = [each.name for each in pipeline.sources if not isinstance(each.origin, TopicOrigin | FileOrigin)]
+        fed = {*tables, *(name for each in case.batches for name in each.rows)}
+        self._local = with_local_ends(pipeline, folder, fed)
+        super().__init__(session, plan_again(self._local), folder)
+
+    def feed_batch(self, batch: GivenBatch) -> None:
+        rows: dict[str, list[Any]] = {name: [row.value for row in given] for name, given in batch.rows.items()}
+        for source in self._declared.sources:
+            if isinstance(source.origin, TopicOrigin) and source.name in rows:
+                ends = self._offsets.setdefault(source.name, {})
+                found = records_of(batch.rows[source.name], source, source.origin, Problems(), ends)
+                rows[source.name] = [each.columns for each in found]
+        self.feed(rows)
+
+    @property
+    def results(self) -> Results:
+        return Results(self._session, self._local, self._folder)
+
+    def sink(self, name: str) -> Sink:
+        return self._found(self._local.sinks, name)
+
+    def view(self, name: str) -> View:
+        return self._found(self._local.views, name)
+
+    def is_topic(self, sink: str) -> bool:
+        return any(each.name == sink and isinstance(each.target, TopicTarget) for each in self._declared.sinks)
+
+    def _found(self, ends: Sequence[Declared], name: str) -> Declared:
+        """The sink or view of this name, unless a source without rows is before it."""
+        found = next((each for each in ends if each.name == name), None)
+        if found is not None:
+            return found
+        source = self._missing[0]
+        raise NothingGiven(
+            f"{source.place}: source '{source.name}' has no schema; give it at least one row, or declare its columns"
+        )
+
+
+def has_unknown_columns(source: Source) -> bool:
+    """Whether the source is a database whose columns only its rows show."""
+    return not isinstance(source.origin, TopicOrigin | FileOrigin) and source.format.schema is None

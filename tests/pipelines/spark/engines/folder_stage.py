@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.pipelines.planning.loading import load_yaml
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.engines.batch import run_batch
-from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.engines.standard import StandardEngine, run_batch
 from odradek.pipelines.spark.reading.record_files import add_records, source_folder, written_records
 from odradek.pipelines.spark.rehearsal.local_pipeline import FolderCluster, with_local_ends
 from odradek.pipelines.spark.writing.warehouse import warehouse

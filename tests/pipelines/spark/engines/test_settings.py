@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from odradek.pipelines.spark.engines.flow_queries import settings_of
-from odradek.pipelines.spark.engines.settings import COUNTED_ROWS, counts_state_rows
+from odradek.pipelines.spark.engines.flow_queries import COUNTED_ROWS, counts_state_rows, settings_of
 from odradek.pipelines.spark.sessions.session import PROVIDER
 from tests.pipelines.planning.plans import sound_plan
 

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import odradek.pipelines
 from odradek.pipelines.spark.computing.optimizing import optimized, redundant_rules
+from odradek.pipelines.spark.engines.flow_queries import CHECKSUMS, checkpoint_settings
 from odradek.pipelines.spark.engines.progress import NO_BATCH, progress_after
-from odradek.pipelines.spark.engines.settings import CHECKSUMS, checkpoint_settings
 from odradek.pipelines.spark.sessions import private_names
 from odradek.pipelines.spark.sessions.private_names import (
     ANALYSING,

@@ -12,11 +12,11 @@ from odradek.pipelines.definition.model import Pipeline, Sink, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.spark.sessions.failures import retry_of
-from odradek.pipelines.spark.writing import run_takeover
-from odradek.pipelines.spark.writing.delivery import FlowWrites
-from odradek.pipelines.spark.writing.run_takeover import (
+from odradek.pipelines.spark.writing import delivery
+from odradek.pipelines.spark.writing.delivery import (
     QUERY_ID,
     BatchUnidentified,
+    FlowWrites,
     TakeoverFailed,
     number_of,
     take_over,
@@ -43,7 +43,7 @@ def test_a_broker_without_transactions_is_not_retried_for_ever(monkeypatch: pyte
     def refuse(*_slot: object) -> None:
         raise KafkaException(KafkaError(KafkaError._UNSUPPORTED_FEATURE))
 
-    monkeypatch.setattr(run_takeover, "last_mark", refuse)
+    monkeypatch.setattr(delivery, "last_mark", refuse)
     sink = Sink("out", "rows", TopicTarget("out"))
     pipeline = Pipeline("p", sinks=(sink,), delivery=Delivery.EXACTLY_ONCE)
     with pytest.raises(TakeoverFailed, match="use `delivery: at_least_once`, or a broker with transactions") as failed:

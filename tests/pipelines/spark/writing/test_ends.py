@@ -22,10 +22,9 @@ from odradek.pipelines.spark.computing.fan_out import FanOut
 from odradek.pipelines.spark.computing.keyed_rows import SHUFFLE_PARTITIONS
 from odradek.pipelines.spark.computing.row_program import row_program, write_program
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL
-from odradek.pipelines.spark.writing.batches import rows_of, write_rows
+from odradek.pipelines.spark.writing.batches import outputs_of, rows_of, write_rows
 from odradek.pipelines.spark.writing.lakehouse import upsert_merge
 from odradek.pipelines.spark.writing.latest_rows import latest
-from odradek.pipelines.spark.writing.outputs import outputs_of
 from odradek.pipelines.spark.writing.stored_values import as_stored
 from odradek.pipelines.spark.writing.table_changes import TableChange
 from odradek.pipelines.spark.writing.warehouse import BatchNumber, warehouse
@@ -68,9 +67,8 @@ class Written:
 
     def __call__(self, tables: RowsByName, records: Records, rows: Counter[str]) -> None:
         stamp = BatchNumber("q", self.number)
-        outputs = outputs_of(self.plan, self.flow, tables, (), stamp, None, rows)
-        for each in outputs:
-            each.write()
+        for write in outputs_of(self.plan, self.flow, tables, (), stamp, None, rows):
+            write()
         for _, frame in records:
             for row in frame.where("topic = 'letters'").collect():
                 headers = {each.key: each.value.decode() for each in row.headers}

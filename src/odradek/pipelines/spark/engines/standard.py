@@ -1,9 +1,11 @@
-"""The standard engine: micro-batches. A flow is a streaming query whose batches are written to all of its ends."""
+"""The standard engine: micro-batches. A flow is a streaming query whose batches are written to all of its ends.
+`run_batch` computes a plan once, over all existing records or over a range of offsets or times."""
 
 from __future__ import annotations
 
 import functools
 import os
+import uuid
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,21 +13,28 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.pipelines.definition.model import FilesTarget, Source
 from odradek.pipelines.definition.vocabulary import Delivery, Duration
 from odradek.pipelines.operating.checkpoints import checkpoint_uri
+from odradek.pipelines.planning.splitting import whole_flow
 from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing
 from odradek.pipelines.spark.computing.fan_out import FanOut, static_violations, without_partitioning
 from odradek.pipelines.spark.computing.optimizing import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.computing.row_program import row_program, write_program
 from odradek.pipelines.spark.computing.rows import NotCompilable
-from odradek.pipelines.spark.engines.flow_queries import keeps_processing_time, query_of, settings_of
+from odradek.pipelines.spark.engines.flow_queries import (
+    checkpoint_settings,
+    counts_state_rows,
+    keeps_processing_time,
+    query_of,
+    query_settings,
+    settings_of,
+)
 from odradek.pipelines.spark.engines.progress import Reports
 from odradek.pipelines.spark.engines.running import Running
-from odradek.pipelines.spark.engines.settings import checkpoint_settings, counts_state_rows, query_settings
 from odradek.pipelines.spark.reading.sources import read_once, read_source, source_at
 from odradek.pipelines.spark.sessions.private_names import LOG
-from odradek.pipelines.spark.writing.delivery import transactions_of
+from odradek.pipelines.spark.writing.batches import outputs_of
+from odradek.pipelines.spark.writing.delivery import number_of, run_of, take_over, transactions_of, writes_of
 from odradek.pipelines.spark.writing.kafka_records import streamed_to_topics
-from odradek.pipelines.spark.writing.outputs import outputs_of
-from odradek.pipelines.spark.writing.run_takeover import number_of, run_of, take_over, writes_of
+from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -41,9 +50,11 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.computing.row_program import Records, RowProgram, Write
     from odradek.pipelines.spark.frames import RowsByName
     from odradek.pipelines.spark.writing.topics import Cluster
-    from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
     Report = Callable[[BatchReport], None]
+
+    from odradek.pipelines.spark.computing.counts import BatchReport
+    from odradek.pipelines.spark.reading.sources import Range
 
 MOST_THREADS = 32
 # State and views cost a commit for each batch, and timers a batch for each trigger: a longer interval saves CPU.
@@ -212,8 +223,8 @@ def writing(plan: Plan, flow: Flow, stamp: BatchNumber) -> Write:
 
     def write(tables: RowsByName, records: Records, rows: Counter[str]) -> None:
         transactions = transactions_of(plan.pipeline, writes_of(plan, flow), stamp)
-        for each in outputs_of(plan, flow, tables, records, stamp, transactions, rows):
-            each.write()
+        for write_output in outputs_of(plan, flow, tables, records, stamp, transactions, rows):
+            write_output()
 
     return write
 
@@ -233,3 +244,20 @@ def with_first(report: Report, violations: tuple[Violations, ...]) -> Report:
 def threads_for(plan: Plan) -> int:
     """Threads of a local Spark: tasks are not preempted, and those of one query must not wait for another's."""
     return min(MOST_THREADS, (os.cpu_count() or 1) * max(1, len(plan.flows)))
+
+
+def run_batch(session: SparkSession, plan: Plan, cluster: Cluster, span: Range | None = None) -> BatchReport:
+    """Reads, computes and writes everything; each run counts as one batch with its own checkpoint id."""
+    pipeline, flow = plan.pipeline, whole_flow(plan)
+
+    def load(session: SparkSession, source: Source) -> DataFrame:
+        is_ranged = source.is_stream or not plan.streams  # a static topic is read whole, as in every batch of a stream
+        return read_once(session, source, pipeline, cluster.partitions_of, span if is_ranged else None)
+
+    def write(tables: RowsByName, records: Records, rows: Counter[str]) -> None:
+        cluster.create_awaited()  # the queries are analysed
+        epoch = take_over(pipeline, [writes_of(plan, flow)], cluster.id)
+        stamp = BatchNumber(str(uuid.uuid4()), 0, epoch, run_of(pipeline, flow.name, cluster.id))
+        writing(plan, flow, stamp)(tables, records, rows)
+
+    return FanOut(plan, flow, load).whole(session, write)

@@ -19,8 +19,7 @@ from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.vocabulary import Engine, Otherwise, StateClock
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.computing.counts import Violations
-from odradek.pipelines.spark.engines.batch import run_batch
-from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.engines.standard import StandardEngine, run_batch
 from odradek.pipelines.spark.reading.record_files import add_batch_file, add_records, source_folder
 from odradek.pipelines.spark.rehearsal.local_pipeline import FolderCluster
 from odradek.pipelines.spark.sessions.user_code import load_module, load_reference

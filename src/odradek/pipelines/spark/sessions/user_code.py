@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.operations import PythonReference
 
-
 INSTALLED = ("site-packages", "dist-packages")  # folders of installed packages
 _LOCK = threading.Lock()  # several flows may load concurrently
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -10,17 +11,26 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.errors import PySparkException
 
-from odradek.pipelines.definition.model import ConsoleTarget, FilesTarget, PythonTarget, SparkTarget, TableTarget
+from odradek.pipelines.definition.model import (
+    ConsoleTarget,
+    FilesTarget,
+    LakehouseTarget,
+    PythonTarget,
+    SparkTarget,
+    TableTarget,
+    TopicTarget,
+)
 from odradek.pipelines.planning.plan import EndMode
 from odradek.pipelines.planning.splitting import is_of_current_groups
-from odradek.pipelines.spark.frames import column, shows_records, without_internal
+from odradek.pipelines.spark.frames import column, without_internal
 from odradek.pipelines.spark.sessions.failures import PipelineError, message_with_location
 from odradek.pipelines.spark.sessions.user_code import load_reference
 from odradek.pipelines.spark.writing.change_data import IS_DELETED, ChangeData, with_deletions
 from odradek.pipelines.spark.writing.databases import database_url
-from odradek.pipelines.spark.writing.group_changes import lost_groups
-from odradek.pipelines.spark.writing.latest_rows import latest, whole_order
-from odradek.pipelines.spark.writing.stored_values import as_stored, dialect_of, written_names
+from odradek.pipelines.spark.writing.kafka_records import by_producer, write_to_cluster
+from odradek.pipelines.spark.writing.lakehouse import write_lakehouse
+from odradek.pipelines.spark.writing.latest_rows import latest, lost_groups, whole_order
+from odradek.pipelines.spark.writing.stored_values import as_stored, dialect_of, shown_names
 from odradek.pipelines.spark.writing.table_changes import TableChange
 from odradek.pipelines.spark.writing.warehouse import warehouse
 
@@ -32,6 +42,8 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Changes, Pipeline
     from odradek.pipelines.planning.plan import End, Flow, Plan
     from odradek.pipelines.spark.frames import RowsByName
+    from odradek.pipelines.spark.writing.delivery import Transactions
+    from odradek.pipelines.spark.writing.kafka_records import Producer
     from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
 MOST_COLLECTED_ROWS = 10_000
@@ -52,10 +64,6 @@ class BatchId(int):
 
     def __reduce__(self) -> tuple[type[Self], tuple[int, str]]:
         return type(self), (int(self), self.checkpoint)
-
-
-def shown_names(frame: DataFrame, end: End) -> list[str]:
-    return written_names(end, frame.columns, shows_records=shows_records(frame))
 
 
 def shown(frame: DataFrame, end: End) -> DataFrame:
@@ -97,7 +105,7 @@ def call_function(end: End, target: PythonTarget, frame: DataFrame, pipeline: Pi
         raise PipelineError(f"{end.place}: sink '{end.name}': {message_with_location(error)}") from error
 
 
-def write_tables(plan: Plan, flow: Flow, tables: RowsByName, stamp: BatchNumber | None, written: Counter[str]) -> None:
+def write_tables(plan: Plan, flow: Flow, tables: RowsByName, stamp: BatchNumber, written: Counter[str]) -> None:
     """Writes the tables of each database in one transaction. Adds the number of their rows to `written`, by end, if the
     batch was not written before."""
     changes: dict[str, list[TableChange | ChangeData]] = {}
@@ -158,3 +166,30 @@ def _spelled(frame: DataFrame, names: Iterable[str]) -> tuple[str, ...]:
     """The names as the frame spells them."""
     spelled = {each.lower(): each for each in frame.columns}
     return tuple(spelled[each.lower()] for each in names)
+
+
+def outputs_of(
+    plan: Plan,
+    flow: Flow,
+    tables: RowsByName,
+    records: Iterable[tuple[Producer, DataFrame]],
+    stamp: BatchNumber,
+    transactions: Transactions | None,
+    written: Counter[str],
+) -> list[functools.partial[None]]:
+    """The outputs in the order in which they are written: those that recognize a replayed batch first, then those that
+    would repeat it. User code, which is the likeliest to fail, is before topics that would repeat their records. The
+    rows of tables are added to `written`, by end, when they are written."""
+    once: list[functools.partial[None]] = []
+    repeated: list[functools.partial[None]] = []
+    if any(isinstance(each.target, TableTarget) for each in flow.ends):
+        once.append(functools.partial(write_tables, plan, flow, tables, stamp, written))
+    for end in flow.ends:
+        if isinstance(end.target, LakehouseTarget):
+            once.append(functools.partial(write_lakehouse, plan, flow, end, end.target, tables, stamp))
+        elif not isinstance(end.target, TopicTarget | TableTarget):
+            number = BatchId(stamp.number, stamp.query)
+            repeated.append(functools.partial(write_rows, plan.pipeline, end, tables, number))
+    write_records = write_to_cluster if transactions is None else transactions.write
+    topics = [functools.partial(write_records, *each) for each in by_producer(records).items()]
+    return [*once, *repeated, *topics] if transactions is None else [*once, *topics, *repeated]

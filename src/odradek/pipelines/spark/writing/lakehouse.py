@@ -17,9 +17,8 @@ from odradek.pipelines.definition.vocabulary import LakehouseFormat
 from odradek.pipelines.planning.plan import EndMode
 from odradek.pipelines.planning.splitting import is_of_current_groups
 from odradek.pipelines.spark.frames import column, quoted
-from odradek.pipelines.spark.writing.batches import shown_names
-from odradek.pipelines.spark.writing.group_changes import lost_groups
-from odradek.pipelines.spark.writing.latest_rows import latest
+from odradek.pipelines.spark.writing.latest_rows import latest, lost_groups
+from odradek.pipelines.spark.writing.stored_values import shown_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -91,11 +90,11 @@ def note_of(writer: str, batch: BatchNumber) -> str:
 
 
 def write_lakehouse(
-    plan: Plan, flow: Flow, end: End, target: LakehouseTarget, tables: RowsByName, stamp: BatchNumber | None
+    plan: Plan, flow: Flow, end: End, target: LakehouseTarget, tables: RowsByName, stamp: BatchNumber
 ) -> None:
     frame = tables.of_end(end)
     table = table_of(frame.sparkSession, target, plan.pipeline)
-    writing = Writing(table, f"{'' if stamp is None else stamp.query}/{end.name}", stamp, view_name(end.name))
+    writing = Writing(table, f"{stamp.query}/{end.name}", stamp, view_name(end.name))
     names = shown_names(frame, end)
     if end.mode is not EndMode.KEYED:
         rows = frame.select(*map(column, names))
@@ -139,21 +138,17 @@ class Writing:
 
     table: Table
     writer: str
-    batch: BatchNumber | None
+    batch: BatchNumber
     view: str
 
     def run(self, rows: DataFrame, statement: str) -> None:
         """Runs a statement over the rows, unless the table has the batch."""
         session = self.table.session
-        if self.batch is None:
-            settings: Mapping[str, str] = {}
-        elif self.table.is_written(self.writer, self.batch):
+        if self.table.is_written(self.writer, self.batch):
             rows.write.format("noop").mode("overwrite").save()  # Spark fails a stateful batch that is not read
             return
-        else:
-            settings = self.table.commit_settings(self.writer, self.batch)
         rows.createOrReplaceTempView(self.view)
-        with applied(session, settings):
+        with applied(session, self.table.commit_settings(self.writer, self.batch)):
             session.sql(statement)
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 from odradek.pipelines.definition.model import FilesTarget, LakehouseTarget, TableTarget
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.planning.plan import Check, EndMode
-from odradek.pipelines.spark.frames import INTERNAL, column, quoted, visible_names
+from odradek.pipelines.spark.frames import INTERNAL, column, quoted, shows_records, visible_names
 from odradek.pipelines.spark.writing.databases import database_url, parsed_url
 from odradek.pipelines.sql.row_errors import expression_may_fail
 
@@ -150,6 +150,10 @@ def written_names(end: End, names: Sequence[str], *, shows_records: bool) -> lis
     by_folder = end.target.partition_by if isinstance(end.target, FilesTarget | LakehouseTarget) else ()
     named = [spelled[each.lower()] for each in (*end.key, *end.order_by, *by_folder)]
     return list(dict.fromkeys((*shown, *named)))
+
+
+def shown_names(frame: DataFrame, end: End) -> list[str]:
+    return written_names(end, frame.columns, shows_records=shows_records(frame))
 
 
 def check_of_end(pipeline: Pipeline, end: End, schema: T.StructType, *, shows_records: bool) -> Check | None:
