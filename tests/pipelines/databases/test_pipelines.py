@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.spark.computing.steps import StepBroken
 from odradek.pipelines.spark.query_tables import table_names
 from odradek.pipelines.spark.querying import answer_by_database
 from odradek.pipelines.spark.reading.jdbc import DRIVERS
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.jars import JarsMissing, driver_jar
 from odradek.pipelines.spark.writing.warehouse import warehouse
 from tests.pipelines.spark.stage import Stage, renamed
@@ -97,5 +97,7 @@ def test_a_database_that_cannot_be_read_is_reported_with_its_source(stage: Stage
     stage.produce("in", [reading(1, 1, 0, "1")])
     text = DEFINITION % {"jdbc": "jdbc:postgresql://127.0.0.1:1/d"}
     pipeline = stage.pipeline(f"warehouse: sqlite:///w.db\n{text}")
-    with pytest.raises(StepBroken, match=r"pipeline.yml:\d+:\d+: source 'pumps': .*Connection to 127.0.0.1:1 refused"):
+    with pytest.raises(
+        PipelineError, match=r"pipeline.yml:\d+:\d+: source 'pumps': .*Connection to 127.0.0.1:1 refused"
+    ):
         stage.run_once(pipeline)

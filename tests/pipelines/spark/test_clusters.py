@@ -15,15 +15,10 @@ from odradek.pipelines.definition.model import Pipeline, Start, TopicOrigin
 from odradek.pipelines.definition.places import Place
 from odradek.pipelines.definition.vocabulary import Delivery, StartAt
 from odradek.pipelines.spark.reading.sources import MOST_IN_TRANSACTION, record_limit, start_options
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing import delivery
 from odradek.pipelines.spark.writing.delivery import SplitsUnknown, count_splits
-from odradek.pipelines.spark.writing.topics import (
-    BrokersUnavailable,
-    Cluster,
-    SettingsRefused,
-    TopicMissing,
-    TopicRefused,
-)
+from odradek.pipelines.spark.writing.topics import BrokersUnavailable, Cluster, TopicMissing
 from odradek.testing import broker
 
 if TYPE_CHECKING:
@@ -48,9 +43,9 @@ def test_partitions_are_counted_on_the_cluster_that_a_source_reads_from(odradek_
 
 def test_what_brokers_refuse_is_reported_in_a_sentence(odradek_session_broker: RunningBroker) -> None:
     servers = odradek_session_broker.bootstrap_servers
-    with pytest.raises(TopicRefused, match=f"{servers} failed to create topic no name: "):
+    with pytest.raises(PipelineError, match=f"{servers} failed to create topic no name: "):
         Cluster(servers, {}).create({"no name"})
-    with pytest.raises(SettingsRefused, match=f"the settings under `kafka` for {servers} are invalid: .*loud"):
+    with pytest.raises(PipelineError, match=f"the settings under `kafka` for {servers} are invalid: .*loud"):
         Cluster(servers, {"security.protocol": "loud"})
 
 

@@ -17,16 +17,9 @@ from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoints import Checkpoints
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.engines.standard import run_batch
-from odradek.pipelines.spark.rebuilding import (
-    Rebuilding,
-    RebuildRefused,
-    changing,
-    end_of,
-    pipeline_for,
-    rebuild_views,
-    refuse_lossy,
-)
+from odradek.pipelines.spark.rebuilding import Rebuilding, changing, end_of, pipeline_for, rebuild_views, refuse_lossy
 from odradek.pipelines.spark.resuming import CheckpointRefused, CheckpointTaken, exclusive_access, resuming
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.definition.definitions import sound
 from tests.pipelines.spark.stage import PATIENCE_S, await_partitions, renamed
@@ -149,7 +142,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("reason", "text"), REFUSED.items())
 def test_a_table_that_a_batch_would_not_compute_is_not_rebuilt(reason: str, text: str) -> None:
-    with pytest.raises(RebuildRefused, match=reason):
+    with pytest.raises(PipelineError, match=reason):
         refuse(planned(text))
 
 
@@ -164,7 +157,7 @@ def test_a_table_whose_new_name_postgresql_would_cut_is_not_rebuilt() -> None:
         for length in (55, 54)
     )
     refuse(most)
-    with pytest.raises(RebuildRefused, match="of whose name PostgreSQL has 63 bytes only"):
+    with pytest.raises(PipelineError, match="of whose name PostgreSQL has 63 bytes only"):
         refuse(long)
 
 
@@ -270,7 +263,7 @@ def test_a_backfill_reads_the_offsets_that_are_named_and_no_others(stage: Stage)
 
 def test_checkpoints_that_cannot_be_looked_into_are_not_rebuilt_beside() -> None:
     pipeline = renamed(planned(DEFINITION.replace("@", "")).pipeline, checkpoints="s3a://bucket/p")
-    with pytest.raises(RebuildRefused, match="the checkpoints of p are in s3a://bucket/p"):
+    with pytest.raises(PipelineError, match="the checkpoints of p are in s3a://bucket/p"):
         rebuild_views(pipeline, pipeline.views, quiet, lambda _view, _rows: None)
 
 

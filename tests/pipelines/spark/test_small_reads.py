@@ -10,8 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from odradek.pipelines.definition.model import Pipeline
-from odradek.pipelines.spark.query_tables import Catalog, NoSuchTable, QueryContext
+from odradek.pipelines.spark.query_tables import Catalog, QueryContext
 from odradek.pipelines.spark.querying import NeedsSpark, answer, answer_by_database, database_of, json_value, tables_of
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.writing.databases import WarehouseRefused
 from tests.pipelines.definition.definitions import sound
 
@@ -118,7 +119,7 @@ def test_a_view_that_was_never_written() -> None:
         """
     )
     catalog = Catalog(QueryContext(pipeline))
-    with pytest.raises(NoSuchTable, match="'last' is declared, but its database does not have it; run the pipeline"):
+    with pytest.raises(PipelineError, match="'last' is declared, but its database does not have it; run the pipeline"):
         catalog.tables("select * from last")
 
 
@@ -133,7 +134,7 @@ def test_views_and_tables_with_a_database_of_their_own_are_answered_from_it(url:
         """
     )
     assert answered("select count(*) as n from PUMPS", QueryContext(pipeline)) == [{"n": 2}]
-    with pytest.raises(NoSuchTable, match="'last' is declared, but its database does not have it"):
+    with pytest.raises(PipelineError, match="'last' is declared, but its database does not have it"):
         Catalog(QueryContext(pipeline)).tables("select * from last")
     other = QueryContext(pipeline, warehouse=database(tmp_path / "other.db", "create table pumps (id integer)"))
     assert database_of(Catalog(other), "select id from pumps") == other.warehouse  # names one database for all tables

@@ -13,7 +13,7 @@ import pytest
 from odradek.pipelines.definition.model import Pipeline
 from odradek.pipelines.spark import querying
 from odradek.pipelines.spark.previewing import answer_of, frame_of
-from odradek.pipelines.spark.query_tables import Catalog, NoSuchTable, QueryContext
+from odradek.pipelines.spark.query_tables import Catalog, QueryContext
 from odradek.pipelines.spark.querying import NeedsSpark, answer_without_spark, in_duckdb
 from odradek.pipelines.spark.reading import small_topics
 from odradek.pipelines.spark.sessions import session as sessions
@@ -195,7 +195,7 @@ def test_columns_are_inferred(topics: Stage) -> None:
     ]
     topics.create("text")
     topics.produce("text", [b"text"])
-    with pytest.raises(NoSuchTable, match="has no records that are JSON objects"):
+    with pytest.raises(PipelineError, match="has no records that are JSON objects"):
         answer(topics, "select * from `@text`", bare(topics, "text"))
 
 

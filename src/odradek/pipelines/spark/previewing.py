@@ -19,14 +19,7 @@ from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.frames import quoted, without_internal
-from odradek.pipelines.spark.query_tables import (
-    NO_OBJECTS,
-    Answer,
-    NoSuchTable,
-    StoredTable,
-    TopicTable,
-    distinct_names,
-)
+from odradek.pipelines.spark.query_tables import NO_OBJECTS, Answer, StoredTable, TopicTable, distinct_names
 from odradek.pipelines.spark.reading.sources import read_once
 from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
 from odradek.pipelines.spark.sessions.session import start_session
@@ -164,5 +157,5 @@ def inferred_ddl(raw: DataFrame, topic: str) -> str:
     array = raw.limit(INFERRED_FROM).select(objects.alias("text")).agg(merged).collect()[0][0]
     found = raw.sparkSession.range(1).select(F.schema_of_json(F.lit(array))).collect()[0][0]
     if not str(found).startswith("ARRAY<STRUCT<"):
-        raise NoSuchTable(NO_OBJECTS.format(topic))
+        raise PipelineError(NO_OBJECTS.format(topic))
     return str(found).removeprefix("ARRAY<STRUCT<").removesuffix(">>")

@@ -39,10 +39,6 @@ OWN_TABLES = {BATCH_TABLE, RUN_TABLE}
 NO_OBJECTS = "topic '{}' has no records that are JSON objects; omit --infer to see its values"
 
 
-class NoSuchTable(PipelineError):
-    """The name is neither a table, a source, a step nor a topic."""
-
-
 @dataclass(frozen=True, slots=True)
 class QueryContext:
     """The definition, database and topics in which the tables of a query are looked up."""
@@ -155,16 +151,16 @@ class Catalog:
         if name.lower() in declared:
             return DeclaredTable(declared[name.lower()])
         if name.lower() in self._unwritten:
-            raise NoSuchTable(
+            raise PipelineError(
                 f"'{name}' is declared, but its database does not have it; run the pipeline first: "
                 f"odradek pipeline run {self.pipeline.place.file}"
             )
         if "." in name and f"`{name}`" not in text:
-            raise NoSuchTable(f"put names with dots in backticks: `{name}`")
+            raise PipelineError(f"put names with dots in backticks: `{name}`")
         if name not in self.cluster.partitions:
             known = [*self._stored, *self._declared, *self.cluster.partitions]
             hint = suggestion(name, known, what="there are") or "there is nothing else"
-            raise NoSuchTable(f"there is no table, source, step or topic '{name}'; {hint}")
+            raise PipelineError(f"there is no table, source, step or topic '{name}'; {hint}")
         ddl = self._context.schemas.get(name)
         if ddl is not None:
             return TopicTable(name, RecordSchema(parse_ddl(ddl)))

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from pyspark.errors import PySparkException
 
 from odradek.pipelines.definition.model import TopicOrigin
-from odradek.pipelines.spark.query_tables import NO_OBJECTS, Answer, Catalog, NoSuchTable, StoredTable, TopicTable
+from odradek.pipelines.spark.query_tables import NO_OBJECTS, Answer, Catalog, StoredTable, TopicTable
 from odradek.pipelines.spark.reading.record_files import folder_of
 from odradek.pipelines.spark.sessions.failures import SPARK_ERRORS, PipelineError, plain_message
 from odradek.pipelines.spark.writing.databases import parsed_url, reading
@@ -210,7 +210,7 @@ def add_table(connection: Any, catalog: Catalog, name: str, table: QueryTable, r
     if isinstance(table, TopicTable) and table.is_inferred:
         (structure,) = connection.execute(small_topics.structure_query(records)).fetchone()
         if structure is None:
-            raise NoSuchTable(NO_OBJECTS.format(table.name))
+            raise PipelineError(NO_OBJECTS.format(table.name))
         query = small_topics.inferred_query(records, structure)
     elif isinstance(table, TopicTable) and table.schema is None:
         query = small_topics.RAW.format(records)

@@ -51,10 +51,6 @@ ASIDE = ".rebuild"  # a checkpoint folder inside the pipeline's
 NO_TABLES: Mapping[str, str] = {}
 
 
-class RebuildRefused(PipelineError):
-    """The view or table cannot be rebuilt."""
-
-
 def table_ends(pipeline: Pipeline) -> list[View | Sink]:
     return [*(each for each in pipeline.sinks if isinstance(each.target, TableTarget)), *pipeline.views]
 
@@ -77,7 +73,7 @@ def rebuild_views(
         refuse_lossy(plan, end)
     kept = Checkpoints(pipeline)
     if not kept.is_local:
-        raise RebuildRefused(
+        raise PipelineError(
             f"the checkpoints of {pipeline.name} are in {kept.place}, and rebuilding needs them in a local "
             "folder; copy them to one, rebuild with `checkpoints` set to the copy, and copy it back"
         )
@@ -99,29 +95,29 @@ def refuse_lossy(plan: Plan, end: End) -> None:
     where = stored_in(end, plan.pipeline)
     for other in plan.ends:
         if other != end and stored_in(other, plan.pipeline) == where:
-            raise RebuildRefused(
+            raise PipelineError(
                 f"{end.described}: '{other.name}' writes the same table, and the new one would lack its rows; empty "
                 f"the table and {reset}"
             )
     if parsed_url(url).get_backend_name() == "postgresql" and len((table + SUFFIX).encode()) > LONGEST_NAME:
-        raise RebuildRefused(
+        raise PipelineError(
             f"{end.described}: the new table would be {table}{SUFFIX}, of whose name PostgreSQL has {LONGEST_NAME} "
             f"bytes only; empty the table and {reset}"
         )
     keyed = next((name for name in plan.upstream(end.input) if isinstance(plan.table(name).made_by, KeyedState)), None)
     if keyed is not None:
-        raise RebuildRefused(
+        raise PipelineError(
             f"{end.described}: step '{plan.shown(keyed)}' keeps state with timers, which do not fire when the log is "
             f"read again; name the views that do not depend on it, or empty the table and {reset}"
         )
     if not plan.path(end.input).state or end.mode is EndMode.KEYED:
         return
     if end.mode is EndMode.CHANGES:
-        raise RebuildRefused(
+        raise PipelineError(
             f"{end.described}: its changes derive from state, and a batch over the log has rows of open groups, which "
             f"the stream would write later; {reset}"
         )
-    raise RebuildRefused(
+    raise PipelineError(
         f"{end.described}: its rows derive from state and are appended, so that the stream would append rows of open "
         "groups again; give the sink a key"
     )
@@ -229,12 +225,12 @@ class Rebuilding:
             return None
         found = self._checkpoints.entry_of(flow, batch)
         if found is None:
-            raise RebuildRefused(
+            raise PipelineError(
                 f"{end.name}: the checkpoint of its flow {flow} does not have the end of batch {batch}; "
                 "run the pipeline with --until-caught-up, then rebuild"
             )
         if found.ambiguous:
-            raise RebuildRefused(
+            raise PipelineError(
                 f"{end.name}: two sources of topic {', '.join(found.ambiguous)} are at different offsets; run the "
                 "pipeline with --until-caught-up, then rebuild"
             )

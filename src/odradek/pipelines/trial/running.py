@@ -174,10 +174,6 @@ def is_in_folder(name: str, folder: Path) -> bool:
 Declared = TypeVar("Declared", "Sink", "View")
 
 
-class NothingGiven(PipelineError):
-    """A source for which the test must give rows."""
-
-
 class Trial(Rehearsal):
     """A rehearsal that is fed with the batches of a case."""
 
@@ -220,7 +216,7 @@ class Trial(Rehearsal):
         if found is not None:
             return found
         source = self._missing[0]
-        raise NothingGiven(
+        raise PipelineError(
             f"{source.place}: source '{source.name}' has no schema; give it at least one row, or declare its columns"
         )
 

@@ -11,8 +11,9 @@ from odradek.pipelines.definition.operations import StreamJoin
 from odradek.pipelines.definition.vocabulary import Duration, StreamJoinKind
 from odradek.pipelines.planning.plan import PairSql, RowSql
 from odradek.pipelines.spark.computing.sql_steps import row_by_row
-from odradek.pipelines.spark.computing.stream_joins import JoinRefused, Match, join_streams, pairs_of
+from odradek.pipelines.spark.computing.stream_joins import Match, join_streams, pairs_of
 from odradek.pipelines.spark.frames import event_times_of
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from tests.pipelines.planning.plans import planned, sound_plan
 from tests.pipelines.spark.computing.streams import stream_of, written
 from tests.pipelines.spark.file_batches import seconds_after_noon
@@ -158,8 +159,8 @@ def test_columns_of_using_have_the_value_of_the_side_that_has_one(
 def test_columns_that_became_known_with_the_streams_are_checked(spark: SparkSession) -> None:
     operation = StreamJoin("a", "b", ("id",), WITHIN)
     left, right = spark.sql("select 1 as id, now() as at, 2 as N"), spark.sql("select 1 as id, now() as other, 2 as n")
-    with pytest.raises(JoinRefused, match="both sides of the join have the column 'n'"):
+    with pytest.raises(PipelineError, match="both sides of the join have the column 'n'"):
         join_streams(left, right, operation, ("at", "other"))
     right = spark.sql("select 1 as id, localtimestamp() as other")
-    with pytest.raises(JoinRefused, match=r"'at' \(timestamp\) and 'other' \(timestamp_ntz\) have different types"):
+    with pytest.raises(PipelineError, match=r"'at' \(timestamp\) and 'other' \(timestamp_ntz\) have different types"):
         join_streams(left, right, operation, ("at", "other"))

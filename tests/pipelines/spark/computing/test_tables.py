@@ -11,10 +11,10 @@ from pyspark.errors import PySparkException
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.planning.plan import RowSql
 from odradek.pipelines.planning.rules import checked_plan
-from odradek.pipelines.spark.computing.steps import StepBroken
 from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.frames import ORIGIN
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from tests.pipelines.definition.definitions import sound
 from tests.pipelines.planning.plans import planned
 from tests.pipelines.spark.file_batches import seconds_after_noon
@@ -217,5 +217,5 @@ sinks: {s: {from: s, topic: s}}
     def load(_source: Source) -> DataFrame:
         raise RuntimeError("the cluster is away")
 
-    with pytest.raises(StepBroken, match=r"source 'orders': .*the cluster is away"):
+    with pytest.raises(PipelineError, match=r"source 'orders': .*the cluster is away"):
         Tables(spark, plan, load).rows("s")

@@ -11,7 +11,8 @@ from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoints import DEFINITION, LOCK, START, Checkpoints
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.resuming import CheckpointRefused, CheckpointTaken, resuming
-from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles, StorageUnavailable
+from odradek.pipelines.spark.sessions.failures import PipelineError
+from odradek.pipelines.spark.sessions.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
 
@@ -45,7 +46,7 @@ def test_files_are_written_whole(spark: SparkSession, tmp_path: Path) -> None:
     files.remove("x")
     files.remove("x")
     assert sorted(each.name for each in (tmp_path / "a" / "b").iterdir() if not each.name.startswith(".")) == ["y"]
-    with pytest.raises(StorageUnavailable, match="nosuch"):
+    with pytest.raises(PipelineError, match="nosuch"):
         HadoopFiles(spark, "nosuch://bucket/p")
 
 

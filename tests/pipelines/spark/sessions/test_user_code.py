@@ -11,13 +11,9 @@ import pytest
 from pyspark import cloudpickle
 
 from odradek.pipelines.definition.operations import PythonReference
+from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.session import own_address, worker_python
-from odradek.pipelines.spark.sessions.user_code import (
-    ReferenceBroken,
-    load_reference,
-    modules_in,
-    zipped,
-)
+from odradek.pipelines.spark.sessions.user_code import load_reference, modules_in, zipped
 from odradek.pipelines.trial.running import forget_modules
 
 PATH = PythonReference("rules_of_their_own", "answer")
@@ -104,9 +100,9 @@ def test_installed_modules_are_imported_by_the_workers(tmp_path: Path) -> None:
 
 
 def test_a_path_that_leads_nowhere_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(ReferenceBroken, match=r"nowhere_at_all:f cannot be imported"):
+    with pytest.raises(PipelineError, match=r"nowhere_at_all:f cannot be imported"):
         load_reference(PythonReference("nowhere_at_all", "f"), str(tmp_path))
-    with pytest.raises(ReferenceBroken, match="module json does not define nonsense"):
+    with pytest.raises(PipelineError, match="module json does not define nonsense"):
         load_reference(PythonReference("json", "nonsense"), str(tmp_path))
 
 

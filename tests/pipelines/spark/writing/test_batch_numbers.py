@@ -11,16 +11,9 @@ from confluent_kafka import KafkaError, KafkaException
 from odradek.pipelines.definition.model import Pipeline, Sink, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.operating.backoff import Retry
-from odradek.pipelines.spark.sessions.failures import retry_of
+from odradek.pipelines.spark.sessions.failures import PipelineError, retry_of
 from odradek.pipelines.spark.writing import delivery
-from odradek.pipelines.spark.writing.delivery import (
-    QUERY_ID,
-    BatchUnidentified,
-    FlowWrites,
-    TakeoverFailed,
-    number_of,
-    take_over,
-)
+from odradek.pipelines.spark.writing.delivery import QUERY_ID, BatchUnidentified, FlowWrites, number_of, take_over
 from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
 
@@ -46,6 +39,6 @@ def test_a_broker_without_transactions_is_not_retried_for_ever(monkeypatch: pyte
     monkeypatch.setattr(delivery, "last_mark", refuse)
     sink = Sink("out", "rows", TopicTarget("out"))
     pipeline = Pipeline("p", sinks=(sink,), delivery=Delivery.EXACTLY_ONCE)
-    with pytest.raises(TakeoverFailed, match="use `delivery: at_least_once`, or a broker with transactions") as failed:
+    with pytest.raises(PipelineError, match="use `delivery: at_least_once`, or a broker with transactions") as failed:
         take_over(pipeline, [FlowWrites("rows", is_repeatable=False)], None)
     assert retry_of(failed.value) is Retry.PERHAPS

@@ -33,10 +33,6 @@ IT = "it"  # the field with the value of an expression that could be computed
 REASON = f"{CANNOT_COMPUTE}: a cast, an index, a division or another value of the row"
 
 
-class RowErrorsUncatchable(PipelineError):
-    """Spark has changed a private name, so that a row could stop the query."""
-
-
 def tried(value: str, *, is_in_lambda: bool) -> str:
     """A struct with the value in the field `it`; null if it cannot be computed.
 
@@ -91,7 +87,7 @@ def register_try(session: SparkSession) -> None:
         registry = private(private(private(session, "session"), "state")(), "functions")()
         private(registry, "register")(TRY, private(found, "second")(), "scala_udf")
     except (AttributeError, TypeError, Py4JError) as error:
-        raise RowErrorsUncatchable(
+        raise PipelineError(
             "this PySpark has changed a private name that is used to catch values of a row that cannot be computed; "
             "write try_cast, try_divide, get or split_part in place of what may fail"
         ) from error

@@ -37,10 +37,6 @@ if TYPE_CHECKING:
     from odradek.pipelines.planning.plan import OutputMode, Plan, Table
 
 
-class StepBroken(PipelineError):
-    """A table that failed because of its definition or its code."""
-
-
 @contextmanager
 def naming(table: Table) -> Iterator[None]:
     """Adds the declaration and its place to errors of Spark and of user code."""
@@ -51,7 +47,7 @@ def naming(table: Table) -> Iterator[None]:
     except Exception as error:
         is_of_spark = isinstance(error, PySparkException) or is_from_java(error)
         words = plain_message(error) if is_of_spark else message_with_location(error)
-        raise StepBroken(f"{table.place()}: {table.described}: {words}") from error
+        raise PipelineError(f"{table.place()}: {table.described}: {words}") from error
 
 
 def frame_of(
@@ -89,7 +85,7 @@ def frame_of(
         case StreamJoin():
             other = others[0] if others else first
             return join_streams(frame, inputs[other], made, (time, times[other]))
-    raise StepBroken(f"{table.place()}: {table.described} cannot be computed")
+    raise PipelineError(f"{table.place()}: {table.described} cannot be computed")
 
 
 def called(plan: Plan, table: Table, operation: PythonFunction, inputs: Mapping[str, DataFrame]) -> DataFrame:
@@ -97,5 +93,5 @@ def called(plan: Plan, table: Table, operation: PythonFunction, inputs: Mapping[
     result = function(*(without_internal(inputs[plan.table(name).name]) for name in operation.inputs))
     if not isinstance(result, DataFrame):
         kind = type(result).__name__
-        raise StepBroken(f"{table.place()}: {operation.function} returned {kind} instead of a DataFrame")
+        raise PipelineError(f"{table.place()}: {operation.function} returned {kind} instead of a DataFrame")
     return result

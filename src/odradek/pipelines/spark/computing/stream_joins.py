@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 SPARK_NAMES = {Join.SEMI: "left_semi", Join.ANTI: "left_anti"}
 
 
-class JoinRefused(PipelineError):
-    """Columns that became known with the streams themselves do not allow the join."""
-
-
 @dataclass(frozen=True, slots=True)
 class Match:
     """Which rows of two streams match. Without bounds, rows match at any time, and all are kept."""
@@ -135,13 +131,13 @@ def check_names(left: Collection[str], right: Collection[str], on: Collection[st
     taken = {name.lower() for name in left} - {name.lower() for name in on}
     both = next((name for name in right if name.lower() in taken), None)
     if both is not None:
-        raise JoinRefused(f"both sides of the join have the column '{both}': rename it in a SQL step before")
+        raise PipelineError(f"both sides of the join have the column '{both}': rename it in a SQL step before")
 
 
 def check_times(sides: Sequence[DataFrame], names: Sequence[str | None]) -> None:
     found = [(name, side.schema[name].dataType.simpleString()) for side, name in zip(sides, names, strict=True) if name]
     if len({kind for _, kind in found}) > 1:
         (left, of_left), (right, of_right) = found
-        raise JoinRefused(
+        raise PipelineError(
             f"the event times '{left}' ({of_left}) and '{right}' ({of_right}) have different types: cast one"
         )

@@ -36,10 +36,6 @@ DRIVERS = {
 CUSTOM_SCHEMA = "customSchema"
 
 
-class DriverMissing(PipelineError):
-    """There is no JDBC driver for a kind of database."""
-
-
 def read_jdbc(session: SparkSession, origin: JdbcOrigin, url: str) -> DataFrame:
     """Reads a table or the result of a query. With `options: {driver: …}` the user provides the jar in `spark.jars`."""
     table = {"dbtable": origin.table} if origin.table is not None else {"query": origin.query or ""}
@@ -52,7 +48,7 @@ def read_jdbc(session: SparkSession, origin: JdbcOrigin, url: str) -> DataFrame:
         if "No suitable driver" not in str(error):
             raise
         advice = "name its jar in spark: {spark.jars: …} and its class in options: {driver: …} of the source"
-        raise DriverMissing(f"there is no JDBC driver for {database_kind(url)}: {advice}") from None
+        raise PipelineError(f"there is no JDBC driver for {database_kind(url)}: {advice}") from None
 
 
 def custom_schema(origin: JdbcOrigin) -> str:

@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class StorageUnavailable(PipelineError):
-    """The storage of the checkpoints could not be read or written."""
-
-
 class HadoopFiles:
     """Files below a URI such as hdfs://… or s3a://…."""
 
@@ -76,4 +72,4 @@ class HadoopFiles:
             yield
         except Py4JJavaError as error:
             place = f"{self._folder}/{name}" if name else self._folder
-            raise StorageUnavailable(f"{place}: {plain_message(error)}") from error
+            raise PipelineError(f"{place}: {plain_message(error)}") from error

@@ -36,17 +36,13 @@ INSTALLED = ("site-packages", "dist-packages")  # folders of installed packages
 _LOCK = threading.Lock()  # several flows may load concurrently
 
 
-class ReferenceBroken(PipelineError):
-    """An import path that cannot be loaded."""
-
-
 def load_reference(reference: PythonReference, directory: str) -> Any:
     """The object that the import path names."""
     module = load_module(reference, directory)
     if is_user_module(module):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # cloudpickle has no types
     if not hasattr(module, reference.name):
-        raise ReferenceBroken(f"{reference.place}: module {reference.module} does not define {reference.name}")
+        raise PipelineError(f"{reference.place}: module {reference.module} does not define {reference.name}")
     return getattr(module, reference.name)
 
 
@@ -58,7 +54,7 @@ def load_module(reference: PythonReference, directory: str) -> ModuleType:
             return import_from(reference.module, Path(directory).resolve())
     except Exception as error:
         reason = str(error) if isinstance(error, ImportError) else message_with_location(error)
-        raise ReferenceBroken(f"{reference.place}: {reference} cannot be imported: {reason}") from error
+        raise PipelineError(f"{reference.place}: {reference} cannot be imported: {reason}") from error
 
 
 @functools.cache

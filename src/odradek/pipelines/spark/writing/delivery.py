@@ -186,12 +186,6 @@ def kept_reader(assignment: Assignment) -> Consumer:
     return reader_of(assignment)
 
 
-class TakeoverFailed(PipelineError):
-    """No transaction could be committed. Brokers without transactions fail like those that are unavailable."""
-
-    retry = Retry.PERHAPS
-
-
 def take_over(pipeline: Pipeline, flows: Sequence[FlowWrites], cluster: str | None) -> int:
     """Stops earlier runs, and returns the epoch of this one; 0 if the pipeline does not deliver exactly once."""
     if pipeline.delivery is not Delivery.EXACTLY_ONCE:
@@ -213,7 +207,7 @@ def take_over(pipeline: Pipeline, flows: Sequence[FlowWrites], cluster: str | No
     except TakenOver as error:
         raise RunReplaced(str(error)) from error
     except (DeliveryFailed, KafkaException) as error:
-        raise TakeoverFailed(
+        raise PipelineError(
             f"{pipeline.name} cannot take over from earlier runs: {error}; use `delivery: at_least_once`, or a broker "
             "with transactions"
         ) from error

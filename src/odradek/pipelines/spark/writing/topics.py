@@ -52,14 +52,6 @@ class BrokersUnavailable(PipelineError):
     retry = Retry.LIKELY
 
 
-class TopicRefused(PipelineError):
-    """The brokers failed to create a topic."""
-
-
-class SettingsRefused(PipelineError):
-    """The Kafka client rejects the settings."""
-
-
 class Cluster:
     """The topics of one cluster and their partitions, as of the last lookup.
 
@@ -80,7 +72,7 @@ class Cluster:
             self._admin = AdminClient(client)
         except KafkaException as error:
             reason = error.args[0].str()
-            raise SettingsRefused(f"the settings under `kafka` for {bootstrap_servers} are invalid: {reason}") from None
+            raise PipelineError(f"the settings under `kafka` for {bootstrap_servers} are invalid: {reason}") from None
         self.partitions = self._look()
 
     def _look(self) -> dict[str, int]:
@@ -153,7 +145,7 @@ class Cluster:
                 reason = error.args[0]
                 if reason.code() == KafkaError.TOPIC_ALREADY_EXISTS:
                     continue
-                kind = BrokersUnavailable if reason.code() in TRANSIENT else TopicRefused
+                kind = BrokersUnavailable if reason.code() in TRANSIENT else PipelineError
                 raise kind(f"{self.bootstrap_servers} failed to create topic {name}: {reason.str()}") from None
         self.partitions = self._look()
 
