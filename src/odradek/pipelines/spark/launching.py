@@ -37,7 +37,7 @@ from odradek.pipelines.spark.writing.databases import check_databases
 from odradek.pipelines.spark.writing.topics import check_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -91,8 +91,12 @@ def run_pipeline(
         return
     threaded = pipeline if has_master(pipeline) else dataclasses.replace(pipeline, master=f"local[{run.threads}]")
     lost: list[PipelineError] = []
-    turns = [callbacks.each_turn, lambda: raise_first(lost)]
-    callbacks = dataclasses.replace(callbacks, each_turn=lambda: call_all(turns))
+
+    def each_turn() -> None:
+        callbacks.each_turn()
+        if lost:
+            raise lost[0]
+
     with ExitStack() as stack:
         if "://" not in checkpoint_folder(pipeline):
             starts = stack.enter_context(resuming(run.plan, cluster, callbacks.say))
@@ -103,7 +107,7 @@ def run_pipeline(
             run.analyse(session)  # before the claim, which stops the run of another machine
             files = files_of(session, pipeline)
             starts = stack.enter_context(resuming(run.plan, cluster, callbacks.say, files, lost.append, is_stopped))
-        run_streams(session, run, starts, options, is_stopped, callbacks)
+        run_streams(session, run, starts, options, is_stopped, dataclasses.replace(callbacks, each_turn=each_turn))
 
 
 def files_of(session: SparkSession, pipeline: Pipeline) -> HadoopFiles | None:
@@ -121,33 +125,26 @@ def run_streams(
     running = run.start(session, starts, callbacks, until_caught_up=options.until_caught_up)
     try:
         callbacks.say(f"{pipeline.name} runs: {', '.join(running.queries)}")
-        turns = [callbacks.each_turn]
+        watch: ProgressWatch | None = None
         if callbacks.send is not None:
             callbacks.send(runs(list(running.queries), running.uncounted))
-            turns.insert(0, ProgressWatch(pipeline, run.cluster, running.queries, callbacks.send).turn)
+            watch = ProgressWatch(pipeline, run.cluster, running.queries, callbacks.send)
+
+        def turn() -> None:
+            if watch is not None:
+                watch.turn()
+            callbacks.each_turn()
+
         ends_at = None if options.seconds is None else time.monotonic() + options.seconds
-        running.wait(
-            lambda: is_stopped() or (ends_at is not None and time.monotonic() >= ends_at),
-            lambda: call_all(turns),
-        )
-        call_all(turns)
+        running.wait(lambda: is_stopped() or (ends_at is not None and time.monotonic() >= ends_at), turn)
+        turn()
     finally:
         running.stop()
-
-
-def raise_first(errors: Sequence[PipelineError]) -> None:
-    if errors:
-        raise errors[0]
 
 
 def has_master(pipeline: Pipeline) -> bool:
     """Whether a Spark master is configured."""
     return bool(pipeline.master or pipeline.spark.get("spark.master") or os.environ.get("SPARK_MASTER"))
-
-
-def call_all(turns: Iterable[Callable[[], None]]) -> None:
-    for turn in turns:
-        turn()
 
 
 @contextmanager

@@ -251,22 +251,10 @@ def json_value(value: Any) -> Any:
     return convert(value)
 
 
-def plain(value: Any) -> Any:
-    return value
-
-
-def number(value: Decimal) -> Any:
-    return int(value) if value == value.to_integral_value() else float(value)
-
-
-def base64_text(value: bytes | memoryview) -> str:
-    return b64encode(bytes(value)).decode()
-
-
 CONVERSIONS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
-    ((str, int, float, type(None)), plain),
-    (Decimal, number),
-    ((bytes, memoryview), base64_text),
+    ((str, int, float, type(None)), lambda value: value),
+    (Decimal, lambda value: int(value) if value == value.to_integral_value() else float(value)),
+    ((bytes, memoryview), lambda value: b64encode(bytes(value)).decode()),
     (list, lambda values: [json_value(each) for each in values]),
     (dict, lambda values: {name: json_value(each) for name, each in values.items()}),
 )

@@ -51,13 +51,10 @@ ASIDE = ".rebuild"  # a checkpoint folder inside the pipeline's
 NO_TABLES: Mapping[str, str] = {}
 
 
-def table_ends(pipeline: Pipeline) -> list[View | Sink]:
-    return [*(each for each in pipeline.sinks if isinstance(each.target, TableTarget)), *pipeline.views]
-
-
 def rebuildable(pipeline: Pipeline) -> dict[str, View | Sink]:
     """The views and table sinks of a pipeline by name; a view precedes a sink of the same name."""
-    return {each.name: each for each in table_ends(pipeline)}
+    tables = (each for each in pipeline.sinks if isinstance(each.target, TableTarget))
+    return {each.name: each for each in (*tables, *pipeline.views)}
 
 
 def rebuild_views(
@@ -123,11 +120,6 @@ def refuse_lossy(plan: Plan, end: End) -> None:
     )
 
 
-def has_own_state(plan: Plan, end: End) -> bool:
-    """Whether the flow of an end keeps state for it alone: that of a view of an aggregate."""
-    return isinstance(plan.table(flow_of(plan, end).root).owner, View)
-
-
 def flow_of(plan: Plan, end: End) -> Flow:
     return next(each for each in plan.flows if end in each.ends)
 
@@ -151,7 +143,8 @@ class Rebuilding:
         new = name + SUFFIX
         drop_table(url, new)
         drop_table(url, deletions_name(new))
-        has_state = has_own_state(self._plan, end)
+        # A view of an aggregate has a flow of its own, with state for it alone.
+        has_state = isinstance(self._plan.table(flow_of(self._plan, end).root).owner, View)
         if has_state:
             self._fill_by_stream(end)
         else:
@@ -179,7 +172,8 @@ class Rebuilding:
         sources = [by_name(each, read) for each in alone.sources]
         sources = [source_at(each, offsets_start(began)) if each.name in latest else each for each in sources]
         for each in sources:
-            if each.name in latest and is_read_from_first(each):
+            is_read_whole = isinstance(each.origin, TopicOrigin) and each.origin.start.at is not StartAt.OFFSETS
+            if each.name in latest and is_read_whole:
                 self._say(f"{end.name}: the offset at which source {each.name} began is not known; reading all of it")
         plan = plan_again(replace(alone, sources=tuple(sources)))
         # Partitions that the stream has not read, because they are new, are left to it.
@@ -256,10 +250,6 @@ def pipeline_for(end: End, plan: Plan) -> Pipeline:
 def starts_latest(source: Source) -> bool:
     """Whether a stream begins at the end; a static topic is read in the same way by streams and batches."""
     return source.is_stream and isinstance(source.origin, TopicOrigin) and source.origin.start.at is StartAt.LATEST
-
-
-def is_read_from_first(source: Source) -> bool:
-    return isinstance(source.origin, TopicOrigin) and source.origin.start.at is not StartAt.OFFSETS
 
 
 def by_name(source: Source, read: Offsets) -> Source:

@@ -97,14 +97,10 @@ class Workbench:
             files = self._read_cases()
         except ProblemList as error:
             return replace(made, problems=(*made.problems, *error.problems), is_sound=False)
-        if keeps_state(plan):
+        if any(table.path.state for table in plan.tables.values()):
             return replace(made, left_out=sum(len(each.cases) for each in files))
         results = [result for each in files for result in run_file(self._session, each)]
         return replace(made, results=tuple(results))
-
-
-def keeps_state(plan: Plan) -> bool:
-    return any(table.path.state for table in plan.tables.values())
 
 
 def recent_rows(session: SparkSession, plan: Plan, step: str, records: int) -> Answer:

@@ -34,8 +34,9 @@ def decoded(raw: DataFrame, source: Source) -> DataFrame:
     if tombstones is Tombstones.DROP:
         raw = raw.where(F.col("value").isNotNull())
     if schema is not None and encoding in {Encoding.JSON, Encoding.AVRO}:
-        decode = decode_json if encoding is Encoding.JSON else decode_avro_records
-        judged = reject_missing_fields(decode(raw, schema), schema)
+        is_json = encoding is Encoding.JSON
+        made = decode_json(raw, schema) if is_json else decode_avro(raw, schema, PARSED, REJECTED)
+        judged = reject_missing_fields(made, schema)
         if tombstones is not Tombstones.ROWS:
             return judged
         return judged.withColumn(REJECTED, F.when(F.col("value").isNotNull(), F.col(REJECTED)))
@@ -44,10 +45,6 @@ def decoded(raw: DataFrame, source: Source) -> DataFrame:
     text = F.col("value").cast("string")
     parsed = F.struct(text.alias("value")) if encoding is Encoding.TEXT else F.struct(F.lit(1).alias("_"))
     return raw.select("*", parsed.alias(PARSED), reason.alias(REJECTED))
-
-
-def decode_avro_records(raw: DataFrame, schema: RecordSchema) -> DataFrame:
-    return decode_avro(raw, schema, PARSED, REJECTED)
 
 
 def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 IS_DELETED = "odradek_is_deleted"
-HISTORY_COLUMNS = VALID_FROM, VALID_TO, IS_CURRENT = ("valid_from", "valid_to", "is_current")
+VALID_FROM, VALID_TO, IS_CURRENT = "valid_from", "valid_to", "is_current"
 DELETIONS = "odradek_deletions_"  # before the name of the table
 DELETED_AT = "odradek_deleted_at"  # when a deletion was applied, by the clock of this machine
 ARRIVING = "odradek_arriving"

@@ -94,7 +94,7 @@ def write_lakehouse(
 ) -> None:
     frame = tables.of_end(end)
     table = table_of(frame.sparkSession, target, plan.pipeline)
-    writing = Writing(table, f"{stamp.query}/{end.name}", stamp, view_name(end.name))
+    writing = Writing(table, f"{stamp.query}/{end.name}", stamp, quoted(f"odradek_arriving_{end.name}"))
     names = shown_names(frame, end)
     if end.mode is not EndMode.KEYED:
         rows = frame.select(*map(column, names))
@@ -162,10 +162,6 @@ def applied(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None
     finally:
         for key in settings:
             session.conf.unset(key)
-
-
-def view_name(end: str) -> str:
-    return quoted(f"odradek_arriving_{end}")
 
 
 def table_of(session: SparkSession, target: LakehouseTarget, pipeline: Pipeline) -> Table:

@@ -95,17 +95,14 @@ def as_stored(frame: DataFrame, names: Sequence[str], dialect: str) -> tuple[Dat
     fields = [frame.schema[name] for name in names]
     values = [_stored_value(each, dialect).alias(each.name) for each in fields]
     internal = [name for name in INTERNAL if name in frame.columns]
-    schema = T.StructType([T.StructField(each.name, _stored_type(each.dataType)) for each in fields])
+    types = [T.StringType() if _is_text(each.dataType) else each.dataType for each in fields]
+    schema = T.StructType([T.StructField(each.name, kind) for each, kind in zip(fields, types, strict=True)])
     return frame.select(*values, *internal), schema
 
 
 def _is_text(kind: T.DataType) -> bool:
     """Whether values are stored as text; times of day by their name, because only some releases have their class."""
     return isinstance(kind, NESTED + INTERVALS) or kind.typeName() == "time"
-
-
-def _stored_type(kind: T.DataType) -> T.DataType:
-    return T.StringType() if _is_text(kind) else kind
 
 
 def _stored_value(field: T.StructField, dialect: str) -> Column:
