@@ -20,7 +20,6 @@ from odradek.pipelines.spark.computing import (
     row_checks,
     row_errors,
     selecting,
-    steps,
     stream_joins,
 )
 from odradek.pipelines.spark.computing import tables as computed_tables
@@ -89,7 +88,7 @@ def first_argument(_real: Callable[..., Any]) -> Callable[..., Any]:
 def keeping_in_streams(real: Callable[..., Any]) -> Callable[..., Any]:
     def changed(frame: Any, table: str, checks: Any, rows: Any, *arguments: Any, **named: Any) -> Any:
         judged = real(frame, table, checks, rows, *arguments, **named)
-        return replace(judged, kept=rows) if frame.frame.isStreaming else judged
+        return replace(judged, rows=rows) if frame.frame.isStreaming else judged
 
     return changed
 
@@ -232,7 +231,7 @@ FAULTS = {
         fault("forever evicting", ((Construct.FOREVER,),), on_first(bounded), "conditions", stream_joins),
         fault("early watermark", (), delayed("0 seconds"), "withWatermark", DataFrame),
         fault("row at the watermark kept", (LATE,), delayed("{} 1 millisecond"), "withWatermark", DataFrame),
-        fault("numbers bounded", (STATE,), on_result(two_numbers), "keyed_state", steps),
+        fault("numbers bounded", (STATE,), on_result(two_numbers), "keyed_state", computed_tables),
         fault("null is met", (CHECK,), on_result(true_for_null), "_condition", row_checks),
         fault("having does not delete", (CURRENT, (Construct.HAVING,)), instead(never), "lost_groups", batches),
         fault("tombstone as record", ((Construct.TOMBSTONES,),), without_deletes, "topic_record", computed_tables),
@@ -248,7 +247,7 @@ FAULTS = {
         fault("mark kept", (GROUPS,), first_argument, "with_one_event_time", groups, stream_joins, keyed_rows),
         fault("barrier lost", (LATE, (Construct.WHERE,)), first_argument, "with_filter_barrier", *BARRIERS),
         fault("source for query", ((Construct.HIDDEN,),), reading_sources, "blocks_of", planned_tables),
-        fault("union by name", ((Construct.UNION_ALL,),), instead(by_name), "united", steps),
+        fault("union by name", ((Construct.UNION_ALL,),), instead(by_name), "united", computed_tables),
         fault("row error as nothing", (FAILING,), not_refused, "refused_rows", selecting),
         fault("row error stops", (FAILING,), instead(untried), "tried", row_errors),
         fault("unstorable row written", (KEYED,), instead(never), "check_of_end", *JUDGED),

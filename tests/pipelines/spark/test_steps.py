@@ -1,15 +1,12 @@
-"""Steps on a real broker: windows, keyed state with timers, Avro."""
+"""Steps on a real broker: windows, and keyed state with timers."""
 
 from __future__ import annotations
 
-import io
-import json
 import sqlite3
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import fastavro
 import pytest
 
 from odradek.pipelines.planning.rules import plan_again
@@ -92,38 +89,6 @@ def test_windows_are_written_while_they_change_and_when_they_are_final(stage: St
         (3, "12:01", 1),
     ]
     assert [(record.key, record.json["events"]) for record in stage.read("finished")] == [("1", 3)]
-
-
-@pytest.mark.more
-def test_avro_is_decoded(stage: Stage) -> None:
-    schema = {
-        "type": "record",
-        "name": "reading",
-        "fields": [{"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"]}],
-    }
-
-    def encoded(record: dict[str, Any]) -> bytes:
-        stream = io.BytesIO()
-        fastavro.schemaless_writer(stream, schema, record)
-        return stream.getvalue()
-
-    stage.create("in", 1)
-    (stage.folder / "reading.avsc").write_text(json.dumps(schema))
-    values = [encoded({"id": 1, "note": "x"}), encoded({"id": 2, "note": None}), b"\xff", None]
-    stage.produce("in", values)
-    pipeline = stage.pipeline("""
-        dead_letters: "@dead"
-        sources:
-          readings: {topic: "@in", format: avro, schema: {file: reading.avsc}, tombstones: dead_letters}
-        sinks: {out: {from: readings, topic: "@out"}}
-        """)
-    stage.run(pipeline)
-    assert [record.json for record in stage.read("out")] == [{"id": 1, "note": "x"}, {"id": 2, "note": None}]
-    dead = stage.read("dead")
-    assert [(each.value, each.headers["odradek-reason"].partition(":")[0]) for each in dead] == [
-        (b"\xff", "not Avro of this schema"),
-        (None, "no value"),
-    ]
 
 
 PROCESSOR = """

@@ -8,7 +8,7 @@ from odradek.pipelines.definition.avro import avro_columns
 from odradek.pipelines.definition.model import RecordFormat, RecordSchema, Source, TopicOrigin
 from odradek.pipelines.definition.places import NOWHERE, Problems
 from odradek.pipelines.definition.vocabulary import Encoding
-from odradek.pipelines.spark.reading.avro import AvroFormat
+from odradek.pipelines.spark.reading.records import AvroFormat
 from odradek.pipelines.trial.given import records_of
 from odradek.pipelines.trial.model import PlacedValue
 

@@ -53,8 +53,8 @@ NO_TABLES: Mapping[str, str] = {}
 
 def rebuildable(pipeline: Pipeline) -> dict[str, View | Sink]:
     """The views and table sinks of a pipeline by name; a view precedes a sink of the same name."""
-    tables = (each for each in pipeline.sinks if isinstance(each.target, TableTarget))
-    return {each.name: each for each in (*tables, *pipeline.views)}
+    tables = {each.name: each for each in pipeline.sinks if isinstance(each.target, TableTarget)}
+    return {**tables, **{each.name: each for each in pipeline.views}}
 
 
 def rebuild_views(

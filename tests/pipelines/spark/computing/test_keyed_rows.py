@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.pipelines.definition.ddl import parse_ddl
-from odradek.pipelines.definition.operations import Deduplication, KeyedState, PythonReference
-from odradek.pipelines.definition.vocabulary import Duration, StateClock, StateOrder
-from odradek.pipelines.planning.plan import OutputMode
+from odradek.pipelines.definition.operations import Deduplication
+from odradek.pipelines.definition.vocabulary import Duration
 from odradek.pipelines.spark.computing.keyed_rows import (
     SHUFFLE_PARTITIONS,
     SORTING,
     deduplicated,
-    keyed_state,
     sorts_batches,
 )
 from odradek.pipelines.spark.frames import event_times_of
@@ -107,41 +104,3 @@ def test_only_several_partitions_need_a_sort(spark: SparkSession) -> None:
     assert sorts_batches(session)
     session.conf.set(SORTING, "false")
     assert not sorts_batches(session)
-
-
-PROCESSORS = """
-from pyspark.sql import Row
-from pyspark.sql.streaming import StatefulProcessor
-
-
-class Totals(StatefulProcessor):
-    def init(self, handle):
-        self.total = handle.getValueState("total", "n BIGINT, total BIGINT")
-
-    def handleInputRows(self, key, rows, timerValues):
-        n, total = self.total.get() if self.total.exists() else (0, 0)
-        for row in rows:
-            n, total = n + 1, total + row.n
-        self.total.update((n, total))
-        yield Row(id=key[0], n=n, total=total)
-"""
-
-
-@pytest.mark.more(but="event")
-@pytest.mark.parametrize("clock", StateClock)
-def test_a_processor_keeps_the_state_of_each_key(spark: SparkSession, tmp_path: Path, clock: StateClock) -> None:
-    session = spark.newSession()
-    session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")  # timers would be waited for
-    (tmp_path / f"totals_{clock}.py").write_text(PROCESSORS)
-    reference = PythonReference(f"totals_{clock}", "Totals")
-    columns = parse_ddl("id BIGINT, n BIGINT, total BIGINT")
-    operation = KeyedState("rows", ("id",), reference, None, clock, columns, StateOrder.ANY)
-    stream = stream_of(session, tmp_path / "rows", drawn(), SCHEMA, "at").selectExpr("*", "at as again")
-    made = keyed_state(stream, operation, OutputMode.APPEND, str(tmp_path), "at")
-    assert event_times_of(made) == {}
-    found = written(made, tmp_path / "checkpoint")
-    last = {key: (n, total) for key, n, total in found}
-    rows = [row for batch in drawn() for row in batch]
-    numbers = {key: [row["n"] for row in rows if row["id"] == key] for key in {row["id"] for row in rows}}
-    assert last == {key: (len(each), sum(each)) for key, each in numbers.items()}
-    assert len(found) > len(last)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.computing.optimizing import EXCLUDED_RULES, optimized, redundant_rules
-from odradek.pipelines.spark.sessions import private_names
-from odradek.pipelines.spark.sessions.private_names import NAMES, PLANNING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,16 +49,3 @@ def test_rules_that_spark_needs_are_not_left_out(spark: SparkSession) -> None:
     assert len(found) == len(set(found)) > 50
     assert "org.apache.spark.sql.catalyst.optimizer.CollapseProject" in found
     assert "org.apache.spark.sql.catalyst.optimizer.Optimizer$FinishAnalysis" not in found
-
-
-@pytest.mark.parametrize("key", [key for key, name in NAMES.items() if name.use is PLANNING])
-def test_without_a_name_of_the_planner_plans_are_those_of_spark(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, key: str
-) -> None:
-    monkeypatch.setattr(private_names, "_warned", set())
-    monkeypatch.setitem(NAMES, key, replace(NAMES[key], path=f"{NAMES[key].path}Renamed"))
-    frame = layered(spark)
-    better, rules = optimized(frame), redundant_rules(spark)
-    assert better.collect() == frame.collect()
-    assert better is frame or rules == ""
-    assert PLANNING.fallback in caplog.text

@@ -68,7 +68,7 @@ def test_rows_are_kept_refused_and_counted(spark: SparkSession, checks: list[Che
     found = judged(frame, "t", checks, rows)
     unmet = [(row, unmet_of(row, checks)) for row in ROWS]
     removing = {Otherwise.DROP, Otherwise.QUARANTINE}
-    kept = frame.add_table("kept", found.kept).read(frame.frame)
+    kept = frame.add_table("kept", found.rows).read(frame.frame)
     expected = [row[:3] for row, each in unmet if removing.isdisjoint(check.otherwise for check in each)]
     assert [tuple(row) for row in kept.collect()] == expected
     refused = [row for each in found.refused for row in frame.add_table("refused", each).read(frame.frame).collect()]
@@ -87,7 +87,7 @@ def test_a_row_stops_the_pipeline(spark: SparkSession, is_many: bool) -> None:
     frame, rows = frame_of(spark, is_many=is_many)
     found = judged(frame, "hidden", [FATAL, TIMELY], rows, "declared")
     (must_hold,) = found.must_hold
-    assert found.kept != rows
+    assert found.rows != rows
     with pytest.raises(PySparkException, match="step 'declared': a row does not meet 'fatal', which stops"):
         frame.frame.where(must_hold).collect()
 
@@ -96,13 +96,13 @@ def test_another_flow_counts_and_writes_the_rows_that_it_owns(spark: SparkSessio
     frame, rows = frame_of(spark, is_many=False)
     found = judged(frame, "t", [KNOWN, EVEN], rows, is_owned=False)
     assert (found.counts, found.refused) == ((), ())
-    assert found.kept != rows
-    assert judged(frame, "t", [], rows).kept == rows
+    assert found.rows != rows
+    assert judged(frame, "t", [], rows).rows == rows
 
 
 def test_a_check_is_evaluated_once(spark: SparkSession) -> None:
     frame, rows = frame_of(spark, is_many=False)
     found = judged(frame, "t", [KNOWN, SMALL, EVEN], rows)
-    frame.add_table("kept", found.kept)
+    frame.add_table("kept", found.rows)
     plan = frame.frame._jdf.queryExecution().analyzed().toString()
     assert [plan.count(f"cast({number} as bigint)") for number in (41, 42)] == [1, 1]

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 
 from odradek.pipelines.definition.avro import avro_columns
 from odradek.pipelines.definition.model import RecordSchema
-from odradek.pipelines.spark.reading.avro import AvroFormat, compiled, decode_avro, decode_with
+from odradek.pipelines.spark.reading.records import AvroFormat, compiled, decode_avro, decode_with
 from tests.pipelines.definition.avro_evolutions import evolved_records
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.planning.plan import Check, Flow, Plan
     from odradek.pipelines.spark.computing.counts import Violations
+    from odradek.pipelines.spark.computing.row_checks import Made
     from odradek.pipelines.spark.computing.row_program import Records, Write
-    from odradek.pipelines.spark.computing.tables import Made
     from odradek.pipelines.spark.writing.kafka_records import Producer
 
     Counted = tuple[DataFrame, Sequence[Count]]

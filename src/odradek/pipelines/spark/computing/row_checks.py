@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.pipelines.planning.plan import Check
+    from odradek.pipelines.spark.computing.encoding import Encoded
     from odradek.pipelines.spark.computing.rows import Frame, Rows
     from odradek.pipelines.sql.columns import Columns
 
@@ -26,13 +27,15 @@ MOST_BITS = 62
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """The rows of a table behind its checks."""
+class Made:
+    """The rows of a table behind its checks, or those that an end writes, as columns of a frame."""
 
-    kept: Rows
+    frame: Frame
+    rows: Rows
     refused: tuple[Rows, ...] = ()  # for dead letters, with the reason
     counts: tuple[Count, ...] = ()
     must_hold: tuple[str, ...] = ()  # conditions that raise an error instead of returning false
+    encoded: Encoded | None = None  # the records of a topic's end
 
 
 def judged(
@@ -44,11 +47,11 @@ def judged(
     *,
     is_owned: bool = True,
     types: Columns | None = None,
-) -> Judged:
+) -> Made:
     """The rows that meet the checks. Only the flow that owns the table counts and writes those that do not; `step` is
     the declared step of a hidden table, and `types` has what is known of the table's columns."""
     if not checks:
-        return Judged(rows)
+        return Made(frame, rows)
     met = _conditions(frame, table, checks, rows, types)
     counts: list[Count] = []
     if is_owned:
@@ -64,7 +67,7 @@ def judged(
     kept = rows.narrowed(frame.add(f"__kept_{table}", rows.filtered(all_of(refusing)))) if refusing else rows
     quarantining = [each for each in checks if each.otherwise is Otherwise.QUARANTINE]
     refused = (_refused(frame, table, rows, quarantining, met),) if quarantining and is_owned else ()
-    return Judged(kept, refused, tuple(counts), must_hold)
+    return Made(frame, kept, refused, tuple(counts), must_hold)
 
 
 def _conditions(

@@ -23,14 +23,14 @@ from odradek.pipelines.sql.joins import Bound
 from odradek.pipelines.sql.query import Join
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
     from odradek.pipelines.definition.operations import StreamJoin
     from odradek.pipelines.sql.joins import Pairs
 
-SPARK_NAMES = {Join.SEMI: "left_semi", Join.ANTI: "left_anti"}
+SPARK_NAMES: Mapping[str, str] = {Join.SEMI: "left_semi", Join.ANTI: "left_anti"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Source, TopicOrigin, TopicTarget
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    KeyedState,
+    PythonFunction,
+    StreamJoin,
+)
 from odradek.pipelines.planning.columns import source_columns
-from odradek.pipelines.planning.plan import CANNOT_COMPUTE, OutputMode, RowSql
+from odradek.pipelines.planning.plan import CANNOT_COMPUTE, GroupSql, OutputMode, PairSql, RowSql, StaticSql, UnionSql
 from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing, of_end
 from odradek.pipelines.spark.computing.encoding import (
-    Encoded,
     dead_letters,
     records_of_column,
     together,
     topic_record,
 )
-from odradek.pipelines.spark.computing.row_checks import judged
+from odradek.pipelines.spark.computing.groups import aggregated, grouped
+from odradek.pipelines.spark.computing.keyed_rows import deduplicated, keyed_state
+from odradek.pipelines.spark.computing.row_checks import Made, judged
 from odradek.pipelines.spark.computing.row_errors import IT, refused_count, refused_rows, try_rows
 from odradek.pipelines.spark.computing.rows import ALWAYS, Frame, Rows, all_of, text_of
 from odradek.pipelines.spark.computing.selecting import over_rows, select_rows
-from odradek.pipelines.spark.computing.steps import frame_of, naming
+from odradek.pipelines.spark.computing.sql_steps import row_by_row, run_text, united
+from odradek.pipelines.spark.computing.stream_joins import Match, join_streams, pairs_of
 from odradek.pipelines.spark.frames import (
     INTERNAL,
     ORIGIN,
@@ -34,29 +46,25 @@ from odradek.pipelines.spark.frames import (
     with_filter_barrier,
     with_one_event_time,
     with_records_shown,
+    without_internal,
 )
 from odradek.pipelines.spark.reading.records import decoded, unfiltered_rows
+from odradek.pipelines.spark.sessions.failures import (
+    PipelineError,
+    is_from_java,
+    message_with_location,
+    plain_message,
+)
+from odradek.pipelines.spark.sessions.user_code import load_reference
 from odradek.pipelines.spark.writing.stored_values import check_of_end
 from odradek.pipelines.sql.row_errors import expression_may_fail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from odradek.pipelines.planning.plan import End, Flow, Path, Plan, Table
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """The rows of a table behind its checks, or those that an end writes, as columns of a frame."""
-
-    frame: Frame
-    rows: Rows
-    must_hold: tuple[str, ...] = ()  # conditions that raise an error instead of returning false
-    refused: tuple[Rows, ...] = ()  # for dead letters, with the reason
-    counts: tuple[Count, ...] = ()
-    encoded: Encoded | None = None  # the records of a topic's end
 
 
 class Tables:
@@ -176,11 +184,11 @@ class Tables:
             types = self._plan.table(end.input).columns
             encoded = topic_record(frame, self._plan.pipeline, end.name, end.target, rows, types)
             counts = tuple(refused_count(end.name, each, is_of_end=True) for each in encoded.refused)
-            return Made(frame, encoded.rows, refused=encoded.refused, counts=counts, encoded=encoded)
+            return Made(frame, encoded.rows, encoded.refused, counts, encoded=encoded)
         schema = frame.schema_of(rows)
         check = check_of_end(self._plan.pipeline, end, schema, shows_records=rows.shows_records)
         found = judged(frame, end.name, [] if check is None else [check], rows)
-        return Made(frame, found.kept, refused=found.refused, counts=of_end(found.counts))
+        return replace(found, counts=of_end(found.counts))
 
     def of_end(self, end: End) -> DataFrame:
         """The rows that an end writes."""
@@ -216,8 +224,8 @@ class Tables:
         is_owned = self._program is None or table.name in self._program.owned
         found = judged(frame, table.name, checks, rows, table.owner.name, is_owned=is_owned, types=table.columns)
         if not is_owned:
-            return Made(frame, found.kept, found.must_hold)
-        return Made(frame, found.kept, found.must_hold, (*refused, *found.refused), (*counts, *found.counts))
+            return found
+        return replace(found, refused=(*refused, *found.refused), counts=(*counts, *found.counts))
 
     def _of_source(self, source: Source) -> DataFrame:
         frame = self._load(source)
@@ -273,3 +281,63 @@ def kept_rows(made: Made, frame: DataFrame) -> DataFrame:
         frame = frame if rows.condition == ALWAYS else frame.where(rows.condition)
         selected = frame.select(*(F.expr(text_of(path)).alias(name) for name, path in rows.fields.items()), *origin)
     return with_records_shown(selected) if rows.shows_records else selected
+
+
+@contextmanager
+def naming(table: Table) -> Iterator[None]:
+    """Adds the declaration and its place to errors of Spark and of user code."""
+    try:
+        yield
+    except PipelineError:
+        raise
+    except Exception as error:
+        is_of_spark = isinstance(error, PySparkException) or is_from_java(error)
+        words = plain_message(error) if is_of_spark else message_with_location(error)
+        raise PipelineError(f"{table.place()}: {table.described}: {words}") from error
+
+
+def frame_of(
+    session: SparkSession, plan: Plan, table: Table, inputs: Mapping[str, DataFrame], mode: OutputMode
+) -> DataFrame:
+    """The rows of a table before its checks; `inputs` has those of the tables that it reads, by name."""
+    made = table.made_by
+    times = {name: plan.path(name).event_time for name in table.inputs}
+    match made:
+        case RowSql():
+            return row_by_row(made, inputs)
+        case UnionSql(parts):
+            return united([inputs[each] for each in parts])
+        case GroupSql(query):
+            (stream,) = (each.table for each in query.tables)
+            return grouped(query, inputs, plan.path(stream).event_time, table.path.event_time)
+        case PairSql(_, pairs):
+            left, right = pairs.left.table, pairs.right.table
+            sides = (plan.path(left).event_time, plan.path(right).event_time)
+            return pairs_of(inputs[plan.table(left).name], inputs[plan.table(right).name], Match.of_pairs(pairs), sides)
+        case StaticSql(part):
+            frames = {name: without_internal(each) for name, each in inputs.items()}
+            return run_text(session, part.text, part.renamed, frames)
+        case PythonFunction():
+            return called(plan, table, made, inputs)
+    first, *others = table.inputs
+    frame, time = inputs[first], times[first]
+    match made:
+        case Aggregation():
+            return aggregated(frame, made, time)
+        case Deduplication():
+            return deduplicated(frame, made, time)
+        case KeyedState():
+            return keyed_state(frame, made, mode, plan.pipeline.directory, time)
+        case StreamJoin():
+            other = others[0] if others else first
+            return join_streams(frame, inputs[other], made, (time, times[other]))
+    raise PipelineError(f"{table.place()}: {table.described} cannot be computed")
+
+
+def called(plan: Plan, table: Table, operation: PythonFunction, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    function = load_reference(operation.function, plan.pipeline.directory)
+    result = function(*(without_internal(inputs[plan.table(name).name]) for name in operation.inputs))
+    if not isinstance(result, DataFrame):
+        kind = type(result).__name__
+        raise PipelineError(f"{table.place()}: {operation.function} returned {kind} instead of a DataFrame")
+    return result

@@ -7,16 +7,18 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
 from odradek.pipelines.spark.sessions.failures import PipelineError, plain_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from odradek.pipelines.spark.engines.progress import Reports
 
 POLL_S = 0.1
 LATE_WORKER = "Python worker failed to connect back"  # a message of Spark
@@ -29,12 +31,6 @@ class PipelineFailed(PipelineError):
 
 class FlowStopped(PipelineError):
     """Another flow of the pipeline has failed, so this one writes nothing more."""
-
-
-class Reports(Protocol):
-    """Reports the batches that queries have finished."""
-
-    def turn(self, queries: Mapping[str, StreamingQuery], *, is_last: bool = False) -> None: ...
 
 
 class Running:

@@ -29,7 +29,7 @@ from odradek.pipelines.spark.engines.flow_queries import (
 )
 from odradek.pipelines.spark.engines.progress import Reports
 from odradek.pipelines.spark.engines.running import Running
-from odradek.pipelines.spark.reading.sources import read_once, read_source, source_at
+from odradek.pipelines.spark.reading.sources import read_once, read_stream, source_at
 from odradek.pipelines.spark.sessions.private_names import LOG
 from odradek.pipelines.spark.writing.batches import outputs_of
 from odradek.pipelines.spark.writing.delivery import number_of, run_of, take_over, transactions_of, writes_of
@@ -212,7 +212,8 @@ class StandardEngine:
         return writer.trigger(processingTime=trigger.spark)
 
     def _load(self, source: Source, start: Start | None) -> DataFrame:
-        return read_source(self._session, source_at(source, start), self._plan.pipeline, self._cluster.partitions_of)
+        read = read_stream if source.is_stream else read_once
+        return read(self._session, source_at(source, start), self._plan.pipeline, self._cluster.partitions_of)
 
     def _load_static(self, session: SparkSession, source: Source) -> DataFrame:
         return read_once(session, source, self._plan.pipeline, self._cluster.partitions_of)

@@ -15,7 +15,8 @@ from odradek.pipelines.spark.reading.table_copies import refreshed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
 
     from odradek.pipelines.definition.model import JdbcOrigin, Pipeline, Source
 
@@ -38,27 +39,17 @@ class Range:
 
 def read_stream(session: SparkSession, source: Source, pipeline: Pipeline, partitions: PartitionCount) -> DataFrame:
     origin = source.origin
-    if isinstance(origin, TopicOrigin):
-        folder = folder_of(servers_of(origin, pipeline))
-        if folder is not None:
-            return read_record_stream(session, folder, source.name)
-        options = {**topic_options(origin, pipeline), **start_options(origin, origin.start, partitions, "starting")}
-        most = record_limit(origin, pipeline)
-        if most is not None:
-            options["maxOffsetsPerTrigger"] = str(most)
-        return session.readStream.format("kafka").options(**options).load()
-    if isinstance(origin, FileOrigin):
-        reader = session.readStream.format(str(origin.format)).options(**file_options(origin))
-        if source.format.schema is not None:
-            reader = reader.schema(source.format.schema.ddl)
-        return reader.load(pipeline.below(origin.path))
-    raise ValueError(f"source '{source.name}': a database cannot be read as a stream")
-
-
-def read_source(session: SparkSession, source: Source, pipeline: Pipeline, partitions: PartitionCount) -> DataFrame:
-    """Reads a stream as it grows, and a static source once."""
-    read = read_stream if source.is_stream else read_once
-    return read(session, source, pipeline, partitions)
+    if not isinstance(origin, TopicOrigin):
+        assert isinstance(origin, FileOrigin)  # a database is no stream
+        return read_files(session.readStream, source, origin, pipeline)
+    folder = folder_of(servers_of(origin, pipeline))
+    if folder is not None:
+        return read_record_stream(session, folder, source.name)
+    options = {**topic_options(origin, pipeline), **start_options(origin, origin.start, partitions, "starting")}
+    most = record_limit(origin, pipeline)
+    if most is not None:
+        options["maxOffsetsPerTrigger"] = str(most)
+    return session.readStream.format("kafka").options(**options).load()
 
 
 def read_once(
@@ -70,24 +61,30 @@ def read_once(
 ) -> DataFrame:
     """Reads all existing rows, or a range of a topic."""
     origin = source.origin
-    if isinstance(origin, TopicOrigin):
-        folder = folder_of(servers_of(origin, pipeline))
-        if folder is not None:
-            return read_records(session, folder, source.name)
-        chosen = span or Range()
-        only_named = chosen.only_named and chosen.start is not None  # the start of a definition names some partitions
-        options = {
-            **topic_options(origin, pipeline),
-            **start_options(origin, chosen.start or origin.start, partitions, "starting", only_named),
-            **start_options(origin, chosen.end or Start(StartAt.LATEST), partitions, "ending", chosen.only_named),
-        }
-        return session.read.format("kafka").options(**options).load()
     if isinstance(origin, FileOrigin):
-        reader = session.read.format(str(origin.format)).options(**file_options(origin))
-        if source.format.schema is not None:
-            reader = reader.schema(source.format.schema.ddl)
-        return reader.load(pipeline.below(origin.path))
-    return read_table(session, origin, pipeline)
+        return read_files(session.read, source, origin, pipeline)
+    if not isinstance(origin, TopicOrigin):
+        return read_table(session, origin, pipeline)
+    folder = folder_of(servers_of(origin, pipeline))
+    if folder is not None:
+        return read_records(session, folder, source.name)
+    chosen = span or Range()
+    only_named = chosen.only_named and chosen.start is not None  # the start of a definition names some partitions
+    options = {
+        **topic_options(origin, pipeline),
+        **start_options(origin, chosen.start or origin.start, partitions, "starting", only_named),
+        **start_options(origin, chosen.end or Start(StartAt.LATEST), partitions, "ending", chosen.only_named),
+    }
+    return session.read.format("kafka").options(**options).load()
+
+
+def read_files(
+    reader: DataFrameReader | DataStreamReader, source: Source, origin: FileOrigin, pipeline: Pipeline
+) -> DataFrame:
+    defaults = {"header": "true"} if origin.format is FileFormat.CSV else {}
+    made = reader.format(str(origin.format)).options(**{**defaults, **origin.options})
+    schema = source.format.schema
+    return (made if schema is None else made.schema(schema.ddl)).load(pipeline.below(origin.path))
 
 
 def read_table(session: SparkSession, origin: JdbcOrigin, pipeline: Pipeline) -> DataFrame:
@@ -159,11 +156,6 @@ def all_offsets(
         topic: {str(index): offsets.get(topic, {}).get(index, other) for index in range(partitions(topic))}
         for topic in topics
     }
-
-
-def file_options(origin: FileOrigin) -> dict[str, str]:
-    defaults = {"header": "true"} if origin.format is FileFormat.CSV else {}
-    return {**defaults, **origin.options}
 
 
 def resolved_jdbc_url(pipeline: Pipeline, url: str) -> str:
