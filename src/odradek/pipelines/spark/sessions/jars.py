@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 SCALA = "2.13"
 FETCH_TIMEOUT_S = 300.0
-COMPLETE = "complete"  # the file that marks a complete set of jars
 GIVEN_FOLDER = "ODRADEK_SPARK_JARS"
 
 
@@ -141,26 +140,22 @@ def lakehouse_jars(wanted: LakehouseFormat, say: Say) -> list[str]:
 def paths_of(library: Library, name: str, say: Say) -> list[str]:
     """Paths of the jars of a library: in the given folder, or in the cache under this name, fetched if necessary."""
     given = os.environ.get(GIVEN_FOLDER)
-    if given:
-        found = library.jars_in(Path(given))
-        if found is None:
-            wanted = " or ".join(dict.fromkeys(jars[0].file for jars in library.sets))
-            raise JarsMissing(
-                f"{given} ({GIVEN_FOLDER}) lacks {library.what} for PySpark {pyspark.__version__} ({wanted}); "
-                f"{how_to_fill('the folder')}"
-            )
-        return sorted(map(str, found))
-    folder = cache_folder() / name
-    if not (folder / COMPLETE).exists():
+    folder = Path(given) if given else cache_folder() / name
+    found = library.jars_in(folder)
+    if found is None and given:
+        wanted = " or ".join(dict.fromkeys(jars[0].file for jars in library.sets))
+        raise JarsMissing(
+            f"{given} ({GIVEN_FOLDER}) lacks {library.what} for PySpark {pyspark.__version__} ({wanted}); "
+            f"{how_to_fill('the folder')}"
+        )
+    if found is None:
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder / "lock"):
-            if not (folder / COMPLETE).exists():
-                try:
-                    jars = fetch_library(library, folder, fetchers(), say)
-                except JarsMissing as error:
-                    raise JarsMissing(f"{error}; {how_to_fill(f'a folder, and name it in {GIVEN_FOLDER}')}") from error
-                (folder / COMPLETE).write_text("\n".join(map(str, jars)) + "\n")
-    return sorted(str(path) for path in folder.glob("*.jar"))
+            try:
+                found = library.jars_in(folder) or fetch_library(library, folder, fetchers(), say)
+            except JarsMissing as error:
+                raise JarsMissing(f"{error}; {how_to_fill(f'a folder, and name it in {GIVEN_FOLDER}')}") from error
+    return sorted(map(str, found))
 
 
 def fetch_all(folder: Path, say: Say) -> list[str]:
@@ -202,8 +197,8 @@ def fetchers() -> list[Callable[[Jar, Path], None]]:
 
 def fetch_library(
     library: Library, folder: Path, ways: Sequence[Callable[[Jar, Path], None]], say: Say
-) -> tuple[Jar, ...]:
-    """Fetches the first set that can be fetched; returns it."""
+) -> list[Path]:
+    """Fetches the first set that can be fetched; returns the paths of its jars."""
     if not ways:
         raise JarsMissing(f"{library.what} cannot be fetched: neither mvn nor java is on the PATH")
     # The other fetcher uses the same registry, so that it is tried for the last set only.
@@ -217,7 +212,7 @@ def fetch_library(
         except FetchFailed as error:
             failures.append(error)
         else:
-            return jars
+            return [folder / each.file for each in jars]
     raise JarsMissing(f"no registry has {library.what}: {'; '.join(dict.fromkeys(map(str, failures)))}")
 
 
