@@ -11,7 +11,6 @@ from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.captured import UnknownException
 
 from odradek.pipelines.operating.backoff import Retry
-from odradek.pipelines.spark.computing.fan_out import ExpectationFailed
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.resuming import CheckpointRefused
 from odradek.pipelines.spark.sessions.failures import (
@@ -76,7 +75,6 @@ def test_a_failure_that_spark_awaited_is_reported_by_its_cause(spark: SparkSessi
 
 
 EXPECTED = [
-    (ExpectationFailed("rows"), Retry.NEVER),
     (CheckpointRefused("changed"), Retry.NEVER),
     (JavaMissing("no Java"), Retry.NEVER),
     (WarehouseRefused("no column"), Retry.NEVER),

@@ -5,27 +5,24 @@ from __future__ import annotations
 import functools
 import time
 from collections import Counter
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Source, TableTarget, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
-from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.spark.computing.counts import BatchReport, Count, Kind, total, violations, written
 from odradek.pipelines.spark.computing.encoding import records_of_column, together
 from odradek.pipelines.spark.computing.tables import Tables
 from odradek.pipelines.spark.reading.records import decoded
 from odradek.pipelines.spark.reading.table_copies import BatchSources
-from odradek.pipelines.spark.sessions.failures import STOPS, PipelineError, plain_message
+from odradek.pipelines.spark.sessions.failures import STOPS, PipelineError
 from odradek.pipelines.spark.writing.delivery import origin_split
 from odradek.pipelines.spark.writing.kafka_records import producer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -39,23 +36,6 @@ if TYPE_CHECKING:
 
 
 MOST_PARTITIONS = 1 << 20
-
-
-class ExpectationFailed(PipelineError):
-    """Rows do not meet an expectation with `otherwise: fail`."""
-
-    retry = Retry.NEVER
-
-
-@contextmanager
-def as_expectation_failures() -> Iterator[None]:
-    """Converts Spark's error for a row that does not meet an expectation before it was counted."""
-    try:
-        yield
-    except PySparkException as error:
-        if STOPS in str(error):
-            raise ExpectationFailed(plain_message(error)) from error
-        raise
 
 
 class FanOut:
@@ -82,10 +62,9 @@ class FanOut:
         give = tables.give_before_checks if self._topic is None else tables.give_decoded
         give(root, frame)
         try:
-            with as_expectation_failures():
-                if self._is_checked_before:
-                    frame.count()  # its plan raises for a row that must not be there
-                return self._process(tables, number, write, is_whole=False)
+            if self._is_checked_before:
+                frame.count()  # its plan raises for a row that must not be there
+            return self._process(tables, number, write, is_whole=False)
         finally:
             frame.unpersist()
             static.unpersist()
@@ -105,8 +84,7 @@ class FanOut:
                 frames.append(tables.decoded(name).persist())
                 tables.give_decoded(name, frames[-1])
         try:
-            with as_expectation_failures():
-                return self._process(tables, 0, write, is_whole=True)
+            return self._process(tables, 0, write, is_whole=True)
         finally:
             for each in frames:
                 each.unpersist()
@@ -186,8 +164,7 @@ def static_violations(session: SparkSession, plan: Plan, load: Callable[[Source]
         return ()
     tables = Tables(session, plan, load)
     found = [tables.checked(each.name) for each in checked]
-    with as_expectation_failures():
-        observed = collected([(each.frame.frame, each.counts) for each in found])
+    observed = collected([(each.frame.frame, each.counts) for each in found])
     steps = {each.name: each.owner.name for each in checked}
     unmet = violations([count for each in found for count in each.counts], observed, steps)
     refuse_stopped(unmet)
@@ -218,4 +195,4 @@ def refuse_stopped(unmet: Sequence[Violations]) -> None:
     for each in unmet:
         if each.otherwise is Otherwise.FAIL and each.rows:
             count = f"{each.rows} rows do" if each.rows > 1 else "a row does"
-            raise ExpectationFailed(f"step '{each.step}': {count} not meet '{each.expectation}', {STOPS}")
+            raise PipelineError(f"step '{each.step}': {count} not meet '{each.expectation}', {STOPS}")

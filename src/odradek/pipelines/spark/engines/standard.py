@@ -32,7 +32,7 @@ from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.reading.sources import read_once, read_stream, source_at
 from odradek.pipelines.spark.sessions.private_names import LOG
 from odradek.pipelines.spark.writing.batches import outputs_of
-from odradek.pipelines.spark.writing.delivery import number_of, run_of, take_over, transactions_of, writes_of
+from odradek.pipelines.spark.writing.delivery import number_of, run_of, take_over, transactional_write, writes_of
 from odradek.pipelines.spark.writing.kafka_records import streamed_to_topics
 from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
@@ -223,8 +223,8 @@ def writing(plan: Plan, flow: Flow, stamp: BatchNumber) -> Write:
     """Writes a batch to the ends of a flow."""
 
     def write(tables: RowsByName, records: Records, rows: Counter[str]) -> None:
-        transactions = transactions_of(plan.pipeline, writes_of(plan, flow), stamp)
-        for write_output in outputs_of(plan, flow, tables, records, stamp, transactions, rows):
+        in_transactions = transactional_write(plan.pipeline, writes_of(plan, flow), stamp)
+        for write_output in outputs_of(plan, flow, tables, records, stamp, in_transactions, rows):
             write_output()
 
     return write

@@ -195,9 +195,7 @@ def fetchers() -> list[Callable[[Jar, Path], None]]:
     return found
 
 
-def fetch_library(
-    library: Library, folder: Path, ways: Sequence[Callable[[Jar, Path], None]], say: Say
-) -> list[Path]:
+def fetch_library(library: Library, folder: Path, ways: Sequence[Callable[[Jar, Path], None]], say: Say) -> list[Path]:
     """Fetches the first set that can be fetched; returns the paths of its jars."""
     if not ways:
         raise JarsMissing(f"{library.what} cannot be fetched: neither mvn nor java is on the PATH")

@@ -35,14 +35,13 @@ from odradek.pipelines.spark.writing.table_changes import TableChange
 from odradek.pipelines.spark.writing.warehouse import warehouse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
     from odradek.pipelines.definition.model import Changes, Pipeline
     from odradek.pipelines.planning.plan import End, Flow, Plan
     from odradek.pipelines.spark.frames import RowsByName
-    from odradek.pipelines.spark.writing.delivery import Transactions
     from odradek.pipelines.spark.writing.kafka_records import Producer
     from odradek.pipelines.spark.writing.warehouse import BatchNumber
 
@@ -174,7 +173,7 @@ def outputs_of(
     tables: RowsByName,
     records: Iterable[tuple[Producer, DataFrame]],
     stamp: BatchNumber,
-    transactions: Transactions | None,
+    in_transactions: Callable[[Producer, Sequence[DataFrame]], None] | None,
     written: Counter[str],
 ) -> list[functools.partial[None]]:
     """The outputs in the order in which they are written: those that recognize a replayed batch first, then those that
@@ -190,6 +189,6 @@ def outputs_of(
         elif not isinstance(end.target, TopicTarget | TableTarget):
             number = BatchId(stamp.number, stamp.query)
             repeated.append(functools.partial(write_rows, plan.pipeline, end, tables, number))
-    write_records = write_to_cluster if transactions is None else transactions.write
+    write_records = in_transactions or write_to_cluster
     topics = [functools.partial(write_records, *each) for each in by_producer(records).items()]
-    return [*once, *repeated, *topics] if transactions is None else [*once, *topics, *repeated]
+    return [*once, *repeated, *topics] if in_transactions is None else [*once, *topics, *repeated]

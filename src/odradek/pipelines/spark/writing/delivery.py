@@ -95,35 +95,29 @@ class FlowWrites:
     has_batches: bool = True  # otherwise Spark's file sink writes it
 
 
-@dataclass(frozen=True, slots=True)
-class Transactions:
-    """The Kafka transactions of one batch of a flow."""
-
-    pipeline: Pipeline
-    flow: str
-    stamp: BatchNumber
-    is_spread: bool
-
-    def write(self, producer: Producer, frames: Sequence[DataFrame]) -> None:
-        """Writes all records for one cluster and commits every split."""
-        assignment = assignment_of(self.pipeline, self.flow, producer, self.stamp)
-        splits = splits_of(assignment) if self.is_spread else 1
-        every = functools.reduce(DataFrame.unionByName, [self._split(frame, splits) for frame in frames])
-        parts = every.repartitionById(splits, F.col(SPLIT))
-        parts.mapInArrow(writer_of(assignment), "written BIGINT").collect()
-
-    def _split(self, frame: DataFrame, splits: int) -> DataFrame:
-        is_spread = self.is_spread and SPLIT in frame.columns
-        split = F.pmod(F.col(SPLIT), F.lit(splits)) if is_spread else F.lit(0)
-        return frame.select(*COLUMNS, split.cast("int").alias(SPLIT))
-
-
-def transactions_of(pipeline: Pipeline, flow: FlowWrites, stamp: BatchNumber) -> Transactions | None:
-    """The transactions of a batch; None for at-least-once delivery. Raises if a later run of the pipeline writes."""
+def transactional_write(
+    pipeline: Pipeline, flow: FlowWrites, stamp: BatchNumber
+) -> Callable[[Producer, Sequence[DataFrame]], None] | None:
+    """Writes all records of a batch for one cluster and commits every split; None for at-least-once delivery. Raises if
+    a later run of the pipeline writes."""
     if pipeline.delivery is not Delivery.EXACTLY_ONCE:
         return None
     refuse_replaced_run(pipeline, flow.name, stamp)
-    return Transactions(pipeline, flow.name, stamp, flow.is_repeatable)
+
+    def write(producer: Producer, frames: Sequence[DataFrame]) -> None:
+        assignment = assignment_of(pipeline, flow.name, producer, stamp)
+        splits = splits_of(assignment) if flow.is_repeatable else 1
+        every = functools.reduce(DataFrame.unionByName, [with_split(frame, splits) for frame in frames])
+        parts = every.repartitionById(splits, F.col(SPLIT))
+        parts.mapInArrow(writer_of(assignment), "written BIGINT").collect()
+
+    return write
+
+
+def with_split(frame: DataFrame, splits: int) -> DataFrame:
+    is_spread = splits > 1 and SPLIT in frame.columns
+    split = F.pmod(F.col(SPLIT), F.lit(splits)) if is_spread else F.lit(0)
+    return frame.select(*COLUMNS, split.cast("int").alias(SPLIT))
 
 
 def assignment_of(pipeline: Pipeline, flow: str, producer: Producer, stamp: BatchNumber) -> Assignment:
