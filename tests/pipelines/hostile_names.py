@@ -9,9 +9,8 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.querying import answer_by_database
 from odradek.pipelines.spark.rebuilding import drop_table, swap_tables
-from odradek.pipelines.spark.writing.change_data import IS_DELETED, ChangeData
 from odradek.pipelines.spark.writing.databases import reading
-from odradek.pipelines.spark.writing.table_changes import TableChange
+from odradek.pipelines.spark.writing.table_changes import IS_DELETED, ChangeData, TableChange
 from odradek.pipelines.spark.writing.warehouse import BatchNumber, Warehouse
 
 NAMES = (

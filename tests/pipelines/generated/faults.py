@@ -24,7 +24,7 @@ from odradek.pipelines.spark.computing import (
 )
 from odradek.pipelines.spark.computing import tables as computed_tables
 from odradek.pipelines.spark.frames import column, without_internal
-from odradek.pipelines.spark.writing import batches, change_data, latest_rows, stored_values
+from odradek.pipelines.spark.writing import batches, latest_rows, stored_values, table_changes
 from odradek.pipelines.sql import splicing
 from odradek.pipelines.sql.joins import Bound
 from tests.pipelines.generated.constructs import Construct
@@ -185,7 +185,7 @@ def never(*_arguments: Any) -> None:
 
 
 def none_deleted(frame: Any) -> Any:
-    return frame.withColumn(change_data.IS_DELETED, F.lit(False))
+    return frame.withColumn(table_changes.IS_DELETED, F.lit(False))
 
 
 def without_deletes(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -235,8 +235,8 @@ FAULTS = {
         fault("null is met", (CHECK,), on_result(true_for_null), "_condition", row_checks),
         fault("having does not delete", (CURRENT, (Construct.HAVING,)), instead(never), "lost_groups", batches),
         fault("tombstone as record", ((Construct.TOMBSTONES,),), without_deletes, "topic_record", computed_tables),
-        fault("older change counts", (CHANGED,), instead(never), "discard_outdated", change_data.Applying),
-        fault("history not closed", ((Construct.HISTORY,),), instead(never), "_next_sequence", change_data.Applying),
+        fault("older change counts", (CHANGED,), instead(never), "discard_outdated", table_changes.Applying),
+        fault("history not closed", ((Construct.HISTORY,),), instead(never), "_next_sequence", table_changes.Applying),
         fault("deletion as row", (CHANGED,), on_result(none_deleted), "with_deletions", batches),
         fault("ties by arrival", ((Construct.KEYED_BY_ORDER,),), instead(order_alone), "whole_order", batches),
         fault("group key renamed", (CURRENT,), on_result(same_key), "_key_columns", latest_rows),

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from hypothesis import strategies as st
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.writing.change_data import IS_DELETED, ChangeData
+from odradek.pipelines.spark.writing.table_changes import IS_DELETED, ChangeData
 from odradek.pipelines.spark.writing.warehouse import BatchNumber, Warehouse
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odradek.pipelines.spark.query_tables import table_names
-from odradek.pipelines.spark.writing.change_data import ChangeData, deletions_name
 from odradek.pipelines.spark.writing.databases import WarehouseRefused
+from odradek.pipelines.spark.writing.table_changes import ChangeData, deletions_name
 from odradek.pipelines.spark.writing.warehouse import BatchNumber, Warehouse
 from tests.pipelines.spark.change_model import (
     SCHEMA,

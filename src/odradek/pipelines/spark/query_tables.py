@@ -23,8 +23,8 @@ from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.vocabulary import Encoding
 from odradek.pipelines.planning.rules import plan_again
 from odradek.pipelines.spark.sessions.failures import PipelineError
-from odradek.pipelines.spark.writing.change_data import is_internal
 from odradek.pipelines.spark.writing.databases import WarehouseRefused, database_url, parsed_url, reading
+from odradek.pipelines.spark.writing.table_changes import is_internal
 from odradek.pipelines.spark.writing.topics import Cluster
 from odradek.pipelines.spark.writing.warehouse import BATCH_TABLE, RUN_TABLE
 from odradek.pipelines.sql.text import parse_any, tables_of

@@ -30,8 +30,8 @@ from odradek.pipelines.spark.reading.sources import Range, source_at
 from odradek.pipelines.spark.resuming import clusters_of, exclusive_access
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.session import defaults_for
-from odradek.pipelines.spark.writing.change_data import LONGEST_NAME, deletions_name
 from odradek.pipelines.spark.writing.databases import connect, database_errors, database_url, parsed_url
+from odradek.pipelines.spark.writing.table_changes import LONGEST_NAME, deletions_name
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from odradek.pipelines.spark.writing.warehouse import BATCH_TABLE, warehouse
 

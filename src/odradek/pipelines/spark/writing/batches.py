@@ -25,13 +25,12 @@ from odradek.pipelines.planning.splitting import is_of_current_groups
 from odradek.pipelines.spark.frames import column, without_internal
 from odradek.pipelines.spark.sessions.failures import PipelineError, message_with_location
 from odradek.pipelines.spark.sessions.user_code import load_reference
-from odradek.pipelines.spark.writing.change_data import IS_DELETED, ChangeData, with_deletions
 from odradek.pipelines.spark.writing.databases import database_url
 from odradek.pipelines.spark.writing.kafka_records import by_producer, write_to_cluster
 from odradek.pipelines.spark.writing.lakehouse import write_lakehouse
 from odradek.pipelines.spark.writing.latest_rows import latest, lost_groups, whole_order
 from odradek.pipelines.spark.writing.stored_values import as_stored, dialect_of, shown_names
-from odradek.pipelines.spark.writing.table_changes import TableChange
+from odradek.pipelines.spark.writing.table_changes import IS_DELETED, ChangeData, TableChange, with_deletions
 from odradek.pipelines.spark.writing.warehouse import warehouse
 
 if TYPE_CHECKING:

@@ -96,8 +96,10 @@ def connect(url: str, *, is_reader: bool = False) -> Engine:
     if engine.dialect.name == "postgresql":
         sa.event.listen(engine, "connect", prepare_postgresql)
     if is_sqlite:
+        # A reader sees one snapshot and does not block the writer; upgrading a read transaction to write may fail.
+        begin = "BEGIN" if is_reader else "BEGIN IMMEDIATE"
         sa.event.listen(engine, "connect", prepare_reader if is_reader else prepare_sqlite)
-        sa.event.listen(engine, "begin", begin_snapshot if is_reader else begin_immediate)
+        sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
     return engine
 
 
@@ -167,16 +169,6 @@ def prepare_postgresql(connection: Any, _record: object) -> None:
 
 def prepare_reader(connection: Any, _record: object) -> None:
     connection.isolation_level = None
-
-
-def begin_snapshot(connection: Connection) -> None:
-    """Starts a read transaction, which sees one snapshot and does not block the writer."""
-    connection.exec_driver_sql("BEGIN")
-
-
-def begin_immediate(connection: Connection) -> None:
-    """Starts a write transaction: upgrading a read transaction to write may fail."""
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 @contextmanager

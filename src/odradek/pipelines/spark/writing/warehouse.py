@@ -22,13 +22,6 @@ import sqlalchemy as sa
 
 from odradek.pipelines.operating.backoff import Retry
 from odradek.pipelines.spark.sessions.failures import PipelineError
-from odradek.pipelines.spark.writing.change_data import (
-    ChangeData,
-    apply_change_data,
-    deletion_columns,
-    deletions_name,
-    table_columns,
-)
 from odradek.pipelines.spark.writing.databases import (
     BUSY_S,
     WarehouseRefused,
@@ -38,7 +31,15 @@ from odradek.pipelines.spark.writing.databases import (
     shown_url,
 )
 from odradek.pipelines.spark.writing.stored_values import columns_of, loses_values
-from odradek.pipelines.spark.writing.table_changes import TableChange, apply_change
+from odradek.pipelines.spark.writing.table_changes import (
+    ChangeData,
+    TableChange,
+    apply_change,
+    apply_change_data,
+    deletion_columns,
+    deletions_name,
+    table_columns,
+)
 from odradek.pipelines.spark.writing.transactional_writer import TakenOver
 
 if TYPE_CHECKING:
