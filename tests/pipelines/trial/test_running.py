@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -174,27 +172,3 @@ def test_the_rigs_pass_their_tests(spark: SparkSession) -> None:
     file = read_case_file(str(EXAMPLE / "pipeline.test.yml"), {})
     results = list(run_file(spark, file))
     assert {each.case.name: each.differences for each in results} == {case.name: () for case in file.cases}
-
-
-@pytest.mark.soak
-def test_avro_is_given_as_objects(spark: SparkSession, tmp_path: Path) -> None:
-    schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
-    (tmp_path / "r.avsc").write_text(json.dumps(schema))
-    (tmp_path / "a.yml").write_text(
-        textwrap.dedent("""
-        pipeline: a
-        dead_letters: dead
-        sources: {readings: {topic: in, format: avro, schema: {file: r.avsc}}}
-        sinks: {out: {from: readings, topic: out}}
-        """)
-    )
-    (tmp_path / "a.test.yml").write_text(
-        textwrap.dedent("""
-        cases:
-          c:
-            given: {readings: [{id: 1}, {_value: {hex: ff}}]}
-            expect: {sinks: {out: [{id: 1}]}, dead_letters: [{reason: not Avro of this schema}]}
-        """)
-    )
-    (result,) = run_file(spark, read_case_file(str(tmp_path / "a.test.yml"), {}))
-    assert result.differences == ()

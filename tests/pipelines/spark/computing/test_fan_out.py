@@ -6,13 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.planning.plan import CANNOT_COMPUTE
 from odradek.pipelines.planning.rules import checked_plan
 from odradek.pipelines.spark.computing.fan_out import FanOut
 from odradek.pipelines.spark.reading.record_files import RECORD_DDL
-from odradek.pipelines.spark.sessions.failures import PipelineError
 from tests.pipelines.definition.definitions import sound
 
 if TYPE_CHECKING:
@@ -121,5 +121,5 @@ def test_a_batch_is_counted_and_written(spark: SparkSession, is_whole: bool) -> 
 
 
 def test_nothing_is_written_if_a_row_stops_the_pipeline(spark: SparkSession) -> None:
-    with pytest.raises(PipelineError, match="step 'known': a row does not meet 'few', which stops the pipeline"):
+    with pytest.raises(PySparkException, match="step 'known': a row does not meet 'few', which stops the pipeline"):
         processed(spark, is_whole=False, limit=4)
