@@ -49,12 +49,10 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.computing.counts import BatchReport, Violations
     from odradek.pipelines.spark.computing.row_program import Records, RowProgram, Write
     from odradek.pipelines.spark.frames import RowsByName
+    from odradek.pipelines.spark.reading.sources import Range
     from odradek.pipelines.spark.writing.topics import Cluster
 
     Report = Callable[[BatchReport], None]
-
-    from odradek.pipelines.spark.computing.counts import BatchReport
-    from odradek.pipelines.spark.reading.sources import Range
 
 MOST_THREADS = 32
 # State and views cost a commit for each batch, and timers a batch for each trigger: a longer interval saves CPU.
