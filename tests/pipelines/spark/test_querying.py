@@ -143,7 +143,7 @@ def test_a_step_is_previewed_from_the_last_records(stage: Stage) -> None:
     pipeline = stage.pipeline(DEFINITION)
     cluster = check_topics(pipeline)
     recent = with_recent_start(plan_again(pipeline), "late", cluster, 3)
-    rows = list(answer_of(rows_of(stage.spark, recent, "late", cluster)).rows)
+    rows = list(answer_of(rows_of(stage.spark, recent, "late", cluster.partitions_of)).rows)
     assert sorted(row["id"] for row in rows) == [7, 8, 9]
     assert stage.topic("out") not in Cluster(stage.bootstrap_servers, {}).partitions
     with pytest.raises(PipelineError, match="p has no source or step 'lat'; did you mean 'late'"):

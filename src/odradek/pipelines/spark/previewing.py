@@ -13,7 +13,7 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # co
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.ddl import parse_ddl
-from odradek.pipelines.definition.model import Start, TopicOrigin
+from odradek.pipelines.definition.model import RecordSchema, Start, TopicOrigin
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.planning.rules import plan_again
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline, Source
     from odradek.pipelines.planning.plan import Plan
     from odradek.pipelines.spark.query_tables import Catalog, QueryTable
+    from odradek.pipelines.spark.reading.sources import PartitionCount
     from odradek.pipelines.spark.writing.topics import Cluster
 
 INFERRED_FROM = 1000  # records
@@ -45,22 +46,13 @@ def preview(
     pipeline: Pipeline, name: str, records: int, settings: Mapping[str, str], say: Callable[[str], None]
 ) -> Iterator[Answer]:
     """The rows of a source or step, from the last records of every partition."""
-    with prepared(pipeline, name, records, settings, say) as (session, recent, chosen, cluster):
-        yield answer_of(rows_of(session, recent, chosen, cluster))
-
-
-@contextmanager
-def prepared(
-    pipeline: Pipeline, name: str, records: int, settings: Mapping[str, str], say: Callable[[str], None]
-) -> Iterator[tuple[SparkSession, Plan, str, Cluster]]:
-    """A Spark session, and a plan whose sources start at their last records."""
     chosen = checked_name(pipeline, name)
     cluster = check_topics(pipeline)
     recent = with_recent_start(plan_again(pipeline), chosen, cluster, records)
     session = start_session(f"odradek preview {pipeline.name}", {**settings, **pipeline.spark}, pipeline.master, say)
     try:
         ship_modules(session, pipeline)
-        yield session, recent, chosen, cluster
+        yield answer_of(rows_of(session, recent, chosen, cluster.partitions_of))
     except SPARK_ERRORS as error:
         raise PipelineError(plain_message(error)) from error
     finally:
@@ -89,9 +81,9 @@ def checked_name(pipeline: Pipeline, name: str) -> str:
     return known[name.lower()]
 
 
-def rows_of(session: SparkSession, plan: Plan, name: str, cluster: Cluster) -> DataFrame:
+def rows_of(session: SparkSession, plan: Plan, name: str, partitions: PartitionCount) -> DataFrame:
     def load(source: Source) -> DataFrame:
-        return read_once(session, source, plan.pipeline, cluster.partitions_of)
+        return read_once(session, source, plan.pipeline, partitions)
 
     return without_internal(Tables(session, plan, load).rows(name))
 
@@ -128,17 +120,13 @@ def frame_of(session: SparkSession, catalog: Catalog, table: QueryTable) -> Data
     assert not isinstance(table, StoredTable)  # refused before Spark is started
     if isinstance(table, TopicTable):
         return topic_rows(session, catalog, table)
-
-    def load(source: Source) -> DataFrame:
-        return read_once(session, source, catalog.pipeline, catalog.partitions_of)
-
-    return without_internal(Tables(session, catalog.plan, load).rows(table.name))
+    return rows_of(session, catalog.plan, table.name, catalog.partitions_of)
 
 
 def topic_rows(session: SparkSession, catalog: Catalog, table: TopicTable) -> DataFrame:
     raw = read_once(session, table.source, catalog.pipeline, catalog.partitions_of)
     if table.is_inferred:
-        table = table.having(parse_ddl(inferred_ddl(raw, table.name)))
+        table = TopicTable(table.name, RecordSchema(parse_ddl(inferred_ddl(raw, table.name))))
     if table.schema is None:
         headers = F.expr("map_from_entries(transform(headers, each -> struct(each.key, string(each.value))))")
         return raw.select(

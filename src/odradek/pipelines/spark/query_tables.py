@@ -32,7 +32,6 @@ from odradek.pipelines.sql.text import parse_any, tables_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from odradek.pipelines.definition.column_types import Column
     from odradek.pipelines.planning.plan import Plan
 
 OWN_TABLES = {BATCH_TABLE, RUN_TABLE}
@@ -76,9 +75,6 @@ class TopicTable:
     def source(self) -> Source:
         encoding = Encoding.BYTES if self.schema is None else Encoding.JSON
         return Source(self.name, TopicOrigin((self.name,)), RecordFormat(encoding, self.schema))
-
-    def having(self, columns: tuple[Column, ...]) -> TopicTable:
-        return TopicTable(self.name, RecordSchema(columns))
 
 
 QueryTable = StoredTable | DeclaredTable | TopicTable

@@ -106,7 +106,7 @@ class Workbench:
 def recent_rows(session: SparkSession, plan: Plan, step: str, records: int) -> Answer:
     """The rows of a source or step, computed once from the last records of each partition."""
     name, cluster = checked_name(plan.pipeline, step), check_topics(plan.pipeline)
-    answer = answer_of(rows_of(session, with_recent_start(plan, name, cluster, records), name, cluster))
+    answer = answer_of(rows_of(session, with_recent_start(plan, name, cluster, records), name, cluster.partitions_of))
     return replace(answer, rows=iter(list(answer.rows)))
 
 
