@@ -215,6 +215,7 @@ def test_masks_hold_on_pages_in_search_export_live_tail_and_dead_letters(
             visitor.get(f"/dead-letters?topic={topic}"),
         ]
         by_secret = visitor.get(f"{messages}/search?start=oldest&text=4111")
+        by_other = visitor.get(f"{messages}/search?start=oldest&text=12/29")
         tailed = ""
         with urlopen(f"{address[:-1]}{messages}/tail", timeout=60) as events:
             while "12/29" not in tailed:  # the tail may begin after the first records
@@ -225,23 +226,5 @@ def test_masks_hold_on_pages_in_search_export_live_tail_and_dead_letters(
         assert HIDDEN in answer.text or "\\u2022" in answer.source
         assert "4111" not in answer.source
     assert "4111" not in tailed
-    assert '"matched":0' in by_secret.source
-
-
-def test_masks_hold_on_the_page_in_search_and_in_the_export(
-    bootstrap_server: str, topic: str, produce: Callable[..., None]
-) -> None:
-    produce(topic, json.dumps(ORDER), partition=0)
-    with running_console(bootstrap_server, decode_and_mask=DecodeAndMask((parse_rule("$.card.number"),))) as address:
-        visitor = Visitor(address)
-        page = visitor.get(f"/topics/{topic}")
-        assert "12/29" in page.text
-        detail = visitor.get(f"/topics/{topic}/record?partition=0&offset=0")
-        export = visitor.get(f"/topics/{topic}/export?start=oldest")
-        by_secret = visitor.get(f"/topics/{topic}/search?start=oldest&text=4111")
-        by_other = visitor.get(f"/topics/{topic}/search?start=oldest&text=12/29")
-    for answer in (page, detail, export, by_other):
-        assert "4111" not in answer.source
-    assert json.loads(json.loads(export.body)["value"])["card"]["number"] == HIDDEN
     assert '"matched":0' in by_secret.source
     assert '"matched":1' in by_other.source

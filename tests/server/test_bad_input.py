@@ -14,7 +14,6 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -146,23 +145,6 @@ def test_a_malformed_body_closes_the_connection(client: WireClient, witness: Wir
     api_key, version, body = MALFORMED_BODIES[name]
     client.send(framed(header(api_key, version, flexible=version >= 12) + body))
     assert client.is_closed_by_peer()
-
-
-# --- names
-
-BAD_NAMES = ["..", ".", "a/b", "../../etc", "a\0b", "x" * 250, "", "späße", "a b", "a\nb"]
-
-
-@pytest.mark.parametrize("name", BAD_NAMES)
-def test_an_illegal_topic_name_is_refused_everywhere(client: WireClient, witness: WireClient, name: str) -> None:
-    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    created = client.call(CreateTopicsRequest(topics=[topic]), CreateTopicsResponse)
-    assert created.topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
-    asked = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
-    described = client.call(asked, MetadataResponse)
-    assert described.topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
-    answer = client.call(produce_request(batch(), topic=name), ProduceResponse, PRODUCE_VERSION)
-    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 # --- clients that do not read
