@@ -17,7 +17,6 @@ from tests.handlers.requests import (
     base_offsets,
     begin_fetch,
     create_topic,
-    delete_records,
     fetch_all,
     fetch_request,
     partitions_of,
@@ -149,14 +148,3 @@ def test_transactions_are_known_after_a_restart(
     assert again.log.producers.transactions.open == {3: 4}
     commit(again, 3)
     assert committed_offsets(again) == [0, 4]
-
-
-def test_records_of_an_open_transaction_may_be_deleted(
-    simulated: SimulatedBroker, name: str, partition: Partition
-) -> None:
-    assert delete_records(simulated, name, 5).low_watermark == 5
-    assert partition.last_stable_offset == 5
-    abort(partition, 3)
-    reported = read(simulated, name, 5)
-    assert base_offsets(reported.records) == [5]
-    assert reported.last_stable_offset == 6
