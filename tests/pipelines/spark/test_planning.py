@@ -8,7 +8,7 @@ import pytest
 
 from odradek.pipelines.operating.checkpoints import Checkpoints, checkpoint_uri
 from odradek.pipelines.planning.rules import plan_again
-from odradek.pipelines.spark.computing.optimizing import EXCLUDED_RULES
+from odradek.pipelines.spark.computing.row_program import EXCLUDED_RULES
 from odradek.pipelines.spark.engines.flow_queries import (
     CHECKSUMS,
     MANAGER,

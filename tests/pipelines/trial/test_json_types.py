@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.pipelines.definition.ddl import parse_ddl
-from odradek.pipelines.trial.json_types import mismatch
+from odradek.pipelines.trial.given import mismatch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.computing.optimizing import EXCLUDED_RULES, optimized, redundant_rules
+from odradek.pipelines.spark.computing.row_program import EXCLUDED_RULES, optimized, redundant_rules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,7 +14,7 @@ from py4j.java_gateway import JavaMember
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import odradek.pipelines
-from odradek.pipelines.spark.computing.optimizing import optimized, redundant_rules
+from odradek.pipelines.spark.computing.row_program import optimized, redundant_rules
 from odradek.pipelines.spark.engines.flow_queries import CHECKSUMS, checkpoint_settings
 from odradek.pipelines.spark.engines.progress import NO_BATCH, progress_after
 from odradek.pipelines.spark.sessions import private_names

@@ -1,13 +1,20 @@
 """A row program: the steps, checks and outputs of a flow as columns of one frame over the rows of its root.
 
 The frame is analysed once, when the query starts, and not for each batch. Counts are taken with `observe`.
+
+Spark optimizes the plan of a stream for each batch, which takes as long as a small batch itself. The plan of a row
+program is the same for every batch: the optimized plan is put into the frame once, and the query excludes the rules of
+the optimizer that have been applied. A private name that has changed costs time and no results: Spark then optimizes
+the plan of every batch.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pyspark.sql import DataFrame
 
 from odradek.pipelines.definition.model import Source, TableTarget, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
@@ -19,14 +26,13 @@ from odradek.pipelines.spark.computing.rows import NotCompilable, Rows, all_of
 from odradek.pipelines.spark.computing.tables import Tables, group_columns
 from odradek.pipelines.spark.frames import ORIGIN, quoted
 from odradek.pipelines.spark.reading.records import decoded
+from odradek.pipelines.spark.sessions.private_names import PLANNING, analysed_plan, items, or_plainly, private
 from odradek.pipelines.spark.writing.delivery import origin_split
 from odradek.pipelines.spark.writing.kafka_records import producer_of
 from odradek.pipelines.spark.writing.transactional_writer import SPLIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from pyspark.sql import DataFrame
 
     from odradek.pipelines.planning.plan import End, Flow, Plan
     from odradek.pipelines.spark.computing.encoding import Encoded
@@ -35,8 +41,10 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.writing.kafka_records import Producer
 
     Records = list[tuple[Producer, DataFrame]]
+    from pyspark.sql import SparkSession
 
 GROUPS = "__groups"  # the table of the groups of a batch
+EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
 
 
 class Write(Protocol):
@@ -174,3 +182,36 @@ def write_program(program: RowProgram, flow: Flow, batch: DataFrame, write: Writ
         if is_kept:
             frame.unpersist()
     return rows
+
+
+def optimized(frame: DataFrame) -> DataFrame:
+    """The frame with its optimized plan; unchanged if the plan reads the clock, which would become a constant."""
+    return or_plainly(PLANNING, lambda: _with_optimized_plan(frame), frame)
+
+
+def _with_optimized_plan(frame: DataFrame) -> DataFrame:
+    session, plan = frame.sparkSession, analysed_plan(frame)
+    jvm = private(session, "jvm")
+    has_clock_words = not private(jvm, "clock words").apply(plan).fastEquals(plan)  # cast('today' as date)
+    if has_clock_words or private(plan, "contains")(private(jvm, "clock pattern")()):
+        return frame
+    better = private(_optimizer_of(session), "execute")(plan)
+    return DataFrame(private(jvm, "dataset")(private(session, "session"), better), session)
+
+
+def redundant_rules(session: SparkSession) -> str:
+    """The rules to exclude for an optimized plan, as a Spark setting; includes the user's exclusions."""
+    chosen = session.conf.get(EXCLUDED_RULES, "") or ""
+    return or_plainly(PLANNING, lambda: _excludable_rules(session, chosen), chosen)
+
+
+def _excludable_rules(session: SparkSession, chosen: str) -> str:
+    optimizer = _optimizer_of(session)
+    needed = set(items(private(optimizer, "needed rules")()))
+    names = [rule.ruleName() for batch in items(private(optimizer, "batches")()) for rule in items(batch.rules())]
+    needless = [name for name in names if name not in needed and name.startswith("org.apache.spark.sql.")]
+    return ",".join(dict.fromkeys([*filter(None, chosen.split(",")), *needless]))
+
+
+def _optimizer_of(session: SparkSession) -> Any:
+    return private(private(private(session, "session"), "state")(), "optimizer")()

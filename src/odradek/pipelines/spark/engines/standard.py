@@ -16,8 +16,13 @@ from odradek.pipelines.operating.checkpoints import checkpoint_uri
 from odradek.pipelines.planning.splitting import whole_flow
 from odradek.pipelines.spark.computing.counts import OBSERVED, Count, Kind, observing
 from odradek.pipelines.spark.computing.fan_out import FanOut, static_violations, without_partitioning
-from odradek.pipelines.spark.computing.optimizing import EXCLUDED_RULES, optimized, redundant_rules
-from odradek.pipelines.spark.computing.row_program import row_program, write_program
+from odradek.pipelines.spark.computing.row_program import (
+    EXCLUDED_RULES,
+    optimized,
+    redundant_rules,
+    row_program,
+    write_program,
+)
 from odradek.pipelines.spark.computing.rows import NotCompilable
 from odradek.pipelines.spark.engines.flow_queries import (
     checkpoint_settings,
