@@ -11,7 +11,7 @@ from odradek.pipelines.definition.yaml_nodes import read_raw_yaml
 from odradek.pipelines.planning.rules import checked_plan
 
 if TYPE_CHECKING:
-    from odradek.pipelines.planning.plan import Path, Plan
+    from odradek.pipelines.planning.plan import Plan
 
 SOURCES = """
 pipeline: p
@@ -27,7 +27,6 @@ sources:
   clicks: {topics: [web, app], schema: "id BIGINT, url STRING, at TIMESTAMP"}
   customers: {files: {path: customers.csv, format: csv}, schema: "customer STRING, country STRING"}
 """
-WINDOW = "window: {column: at, size: 1 minute}"
 
 
 def planned(text: str, head: str = SOURCES) -> tuple[Plan, list[str]]:
@@ -46,13 +45,3 @@ def sound_plan(text: str) -> Plan:
     plan, verdicts = planned(text)
     assert not [each for each in verdicts if " error" in each]
     return plan
-
-
-def path_behind(step: str) -> Path:
-    """The path of the step `s` with this text."""
-    return planned(f"steps:\n  s: {step}\n")[0].path("s")
-
-
-def codes(text: str) -> list[str]:
-    """The codes of what is refused."""
-    return [each.split(" error ")[1].split(":")[0] for each in planned(text)[1] if " error OP" in each]
