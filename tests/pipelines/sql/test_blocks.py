@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.pipelines.sql.blocks import Unreadable, blocks_of
+from odradek.pipelines.sql.blocks import blocks_of
 from odradek.pipelines.sql.query import Query
 from odradek.pipelines.sql.text import SqlError, parse_query, tokens_of
 from tests.pipelines.sql.corpus import columns_of, queries
@@ -84,29 +84,6 @@ def outline(sql: str, streams: str = "s t u") -> dict[str, list[str]]:
 )
 def test_queries_become_blocks(sql: str, blocks: dict[str, list[str]]) -> None:
     assert outline(sql) == blocks
-
-
-@pytest.mark.parametrize(
-    ("sql", "clause", "at"),
-    [
-        ("select 1 from s union select 2 from t", "UNION", "union"),
-        ("select 1 from s union distinct select 2 from t", "UNION", "union"),
-        ("select 1 from s intersect select 2 from t", "INTERSECT", "intersect"),
-        ("select * from s except select 2 from t", "EXCEPT", "except"),
-        ("select * from s except (select 2 from t)", "EXCEPT", "except"),
-        ("select a from s minus select 2 from t", "MINUS", "minus"),
-        ("select * from (select 1 from s union select 2 from t)", "UNION", "union"),
-        ("with recursive p as (select 1 from s) select * from p", "WITH RECURSIVE", "recursive"),
-        ("with p(a, b) as (select 1, 2 from s) select * from p", "WITH p(…)", "p("),
-        ("select 1 from s |> where x", "|>", "|>"),
-    ],
-)
-def test_what_combines_queries_otherwise_is_refused_over_streams(sql: str, clause: str, at: str) -> None:
-    with pytest.raises(Unreadable) as error:
-        blocks_of("step", sql)
-    assert (error.value.message, error.value.offset) == (clause, sql.index(at))
-    assert error.value.hint
-    assert [each.is_static for each in blocks_of("step", sql, lambda _: False)] == [True]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from odradek.pipelines.sql.blocks import blocks_of
 from odradek.pipelines.sql.columns import Columns
 from odradek.pipelines.sql.joins import Bound, Pairs
 from odradek.pipelines.sql.query import Join, Query
-from odradek.pipelines.sql.shapes import Groups, Refused, Rows, Shape, shape_of
+from odradek.pipelines.sql.shapes import Refused, Rows, Shape, shape_of
 from tests.pipelines.sql.corpus import columns_of as known_columns
 from tests.pipelines.sql.corpus import parts
 
@@ -65,113 +65,6 @@ def shape(sql: str) -> Shape:
 )
 def test_a_select_without_state_is_row_by_row(sql: str, streams: str, tables: str, is_plain: bool) -> None:
     assert shape(sql) == Rows(tuple(streams.split()), tuple(tables.split()), (), is_plain)
-
-
-@pytest.mark.parametrize(
-    ("sql", "kept"),
-    [
-        ("select * from s right join d on s.k = d.k", ("d",)),
-        ("select * from s full join d on s.k = d.k", ("d",)),
-        ("select * from d left join s on s.k = d.k", ("d",)),
-        ("select d.* from d left semi join s on s.k = d.k", ("d",)),
-        ("select * from d join e using (k) left join s using (k)", ("d", "e")),
-        ("select * from s left join d using (k) right join e using (k)", ("e",)),
-        ("select * from s right join d using (k) join e using (k)", ("d",)),
-    ],
-)
-def test_tables_whose_rows_a_join_keeps_are_named(sql: str, kept: tuple[str, ...]) -> None:
-    found = shape(sql)
-    assert isinstance(found, Rows)
-    assert found.kept_tables == kept
-
-
-@pytest.mark.parametrize(
-    ("sql", "keys"),
-    [
-        ("select k, count(*) from s group by k", ["k = k: k"]),
-        ("select s.K as x, count(*) from s group by k", ["k = k: x"]),
-        ("select k, k as j from s group by s.k", ["s.k = k: k j"]),
-        ("select count(*) from s", []),
-        ("select count(*) from s having count(*) > 1", []),
-        ("select n % 2 as odd, N%2 even, n % 2 + 1 as x, k from s group by n % 2, k", ["n % 2: odd even", "k = k: k"]),
-        ("select upper(k) as j, count(*) from s group by j", ["upper(k): j"]),
-        ("select upper(k) as j, count(*) from s group by 1, a.b", ["upper(k): j", "a.b:"]),
-        ("select 'X' || k as j, 'x' || k from s group by 'X' || k", ["'X' || k: j"]),
-        ("select k, n, sum(n) from s group by all", ["k = k: k", "n = n: n"]),
-        ("select *, count(*) from s group by k, n, at", ["k = k: k", "n = n: n", "at = at: at"]),
-        ("select x, count(*) from s lateral view explode(l) as x group by x", ["x = x: x"]),
-        (
-            "select window.start, window.end as until, k from s group by window(at, '1 hour'), k",
-            ["window(at, '1 hour')!: start until (until)", "k = k: k"],
-        ),
-        ("select window, count(*) from s group by window(at, '1 hour')", ["window(at, '1 hour')!:"]),
-        ("select window.*, count(*) from s group by window(at, '1 day')", ["window(at, '1 day')!: start end (end)"]),
-        (
-            "select window(s.at, '1 hour').end as until, count(*) from s group by window(at, '1 hour')",
-            ["window(at, '1 hour')!: until (until)"],
-        ),
-        (
-            "select window(at, '1 hour') as w, w.end as e, count(*) from s group by w",
-            ["window(at, '1 hour')!: e (e)"],
-        ),
-        (
-            "select window.end as until, count(*) from s group by window(window, '1 day')",
-            ["window(window, '1 day')!: until (until)"],
-        ),
-        (
-            "select window.end as e, k, count(*) from s group by window(e, '1 day'), k",
-            ["window(e, '1 day')!: e (e)", "k = k: k"],
-        ),
-        (
-            "select session_window.start as since, k from s group by session_window(at, '5 minutes'), k",
-            ["session_window(at, '5 minutes')!: since", "k = k: k"],
-        ),
-    ],
-)
-def test_groups_know_under_which_names_their_keys_are_written(sql: str, keys: list[str]) -> None:
-    found = shape(sql)
-    assert isinstance(found, Groups)
-    assert (found.stream, found.tables) == ("s", ())
-    assert [
-        f"{each.text}{' = ' + each.column if each.column else ''}{'!' if each.is_window else ''}: "
-        f"{' '.join(each.outputs)}{' (' + ' '.join(each.ends) + ')' if each.ends else ''}".rstrip()
-        for each in found.keys
-    ] == keys
-    assert (found.window is not None) == any(each.is_window for each in found.keys)
-
-
-@pytest.mark.parametrize(
-    "spelling",
-    [
-        "cast(at as bigint)",
-        "unix_timestamp(at)",
-        "cast(k as int)",
-        "to_timestamp(k)",
-        "cast(n as float)",
-        "concat(k, a.b)",
-        "hash(k, n)",
-        "coalesce(k, 'x')",
-        "cast(k as string)",
-    ],
-)
-def test_an_expression_of_a_group_column_is_not_the_group_column(spelling: str) -> None:
-    found = shape(f"select {spelling} as j, count(*) from s group by k, at, n, a.b")
-    assert isinstance(found, Groups)
-    assert [each.outputs for each in found.keys] == [(), (), (), ()]
-    found = shape(f"select {spelling} as j, count(*) from s group by {spelling}")
-    assert isinstance(found, Groups)
-    assert [(each.column, each.outputs) for each in found.keys] == [(None, ("j",))]
-
-
-def test_groups_have_their_aggregates_and_their_condition() -> None:
-    where = "where n in (select x from e)"
-    sql = f"select k, count(distinct n) as c, size(collect_set(n)) from s {where} group by k having c > 1"
-    found = shape(sql)
-    assert isinstance(found, Groups)
-    assert [each.name for each in found.aggregates] == ["count", "collect_set"]
-    assert found.having is not None
-    assert sql[slice(*found.having)] == "c > 1"
-    assert found.tables == ("e",)
 
 
 HOUR = 3_600_000
@@ -254,37 +147,6 @@ def _bound(ms: int | tuple[int] | None) -> Bound | None:
     if ms is None:
         return None
     return Bound(ms[0], is_open=True) if isinstance(ms, tuple) else Bound(ms)
-
-
-@pytest.mark.parametrize(
-    ("sql", "how"),
-    [
-        ("select * from s, t where s.k = t.k and t.at between s.at and s.at + interval 1 hour and n > 1", Join.INNER),
-        (
-            "select * from s cross join t where s.k = t.k and s.at <= t.at and s.at >= t.at - interval 1 hour",
-            Join.INNER,
-        ),
-        ("select * from s join t on s.k = t.k where t.at >= s.at and t.at - interval 1 hour <= s.at", Join.INNER),
-        (
-            (
-                "select * from s x join t y on x.k = y.k and y.at between x.at and x.at + interval 60 minutes "
-                "where x.k in (select k from d)"
-            ),
-            Join.INNER,
-        ),
-        ("select * from s full join t on s.k = t.k and t.at between s.at and s.at + interval 3600 seconds", Join.FULL),
-        (
-            "select s.* from s anti join t on s.k = t.k and t.at between s.at and s.at + interval 3600 seconds",
-            Join.ANTI,
-        ),
-    ],
-)
-def test_every_kind_of_join_of_streams_is_read(sql: str, how: Join) -> None:
-    found = shape(sql)
-    assert isinstance(found, Pairs)
-    assert (found.how, found.keys, found.low, found.high) == (how, (("k", "k"),), Bound(0), Bound(HOUR))
-    assert found.residual == ()
-    assert found.tables == (("d",) if " d" in sql else ())
 
 
 def test_where_behind_an_outer_join_is_no_condition_of_the_join() -> None:
@@ -373,7 +235,3 @@ def test_recorded_and_drawn_queries_have_a_shape() -> None:
         query = Query(part, known_columns)
         times = {each.table.lower(): "at" for each in query.tables}
         assert not times or isinstance(shape_of(query, times), Shape)
-
-
-def test_having_may_name_a_group_column_by_its_own_name() -> None:
-    assert isinstance(shape("select k, sum(n) as total from s group by k having k > 'a' and total > 10"), Groups)
