@@ -1,82 +1,12 @@
-"""The tables that a definition is taken apart into, its ends, and names that cannot be resolved."""
+"""The checks and the ends of a plan, and names that cannot be resolved."""
 
 from __future__ import annotations
 
 import pytest
 
 from odradek.pipelines.definition.vocabulary import Otherwise
-from odradek.pipelines.planning.plan import EndMode, GroupSql, PairSql, RowSql, StaticSql, UnionSql
-from tests.pipelines.planning.plans import planned, sound_plan
-
-
-def test_having_is_a_row_by_row_step_behind_the_groups() -> None:
-    plan = sound_plan("""
-    steps:
-      minutes:
-        sql: |
-          select customer, window.end as until, count(distinct id) as orders
-          from orders group by customer, window(at, '1 minute') having orders >= 3
-    sinks: {minutes: {from: minutes, table: minutes, key: [customer, until]}}
-    """)
-    groups, minutes = plan.table("minutes__groups"), plan.table("minutes")
-    assert isinstance(groups.made_by, GroupSql)
-    assert groups.columns is not None
-    assert groups.columns.names == ["customer", "until", "orders", "__passes"]
-    assert isinstance(minutes.made_by, RowSql)
-    assert minutes.columns is not None
-    assert minutes.columns.names == ["customer", "until", "orders"]
-    assert groups.is_hidden
-    assert groups.described == "step 'minutes'"
-
-
-def test_a_join_of_streams_in_sql_is_pairs_and_a_select_behind_them() -> None:
-    plan = sound_plan("""
-    steps:
-      settled:
-        sql: |
-          with paid as (select * from payments where paid > 0)
-          select o.*, p.paid from orders o join paid p
-          on o.id = p.id and p.paid_at between o.at and o.at + interval 1 hour
-    sinks: {settled: {from: settled, topic: settled}}
-    """)
-    pairs, settled = plan.table("settled__pairs"), plan.table("settled")
-    assert isinstance(pairs.made_by, PairSql)
-    assert pairs.inputs == ("orders", "settled__paid")
-    assert pairs.path.event_time == "l_at"
-    assert pairs.columns is not None
-    assert {"l_id", "l_at", "r_id", "r_paid"} <= set(pairs.columns.names)
-    assert isinstance(settled.made_by, RowSql)
-    assert settled.made_by.pairs is pairs.made_by.shape
-    assert settled.path.event_time == "at"
-    assert plan.upstream("settled") == ("orders", "payments", "settled__paid", "settled__pairs", "settled")
-
-
-def test_each_part_of_union_all_is_a_table() -> None:
-    plan, _ = planned('steps:\n  all_of: {sql: "select id, at from orders union all select id, at from clicks"}\n')
-    union = plan.table("all_of").made_by
-    assert isinstance(union, UnionSql)
-    assert plan.table("all_of").inputs == union.parts == ("all_of__part1", "all_of__part2")
-    assert plan.table("all_of__part2").inputs == ("clicks",)
-
-
-def test_groups_and_joins_may_be_parts_of_union_all() -> None:
-    plan, _ = planned("""
-    steps:
-      counts:
-        sql: |
-          select customer, count(*) as n from orders group by customer, window(at, '1 hour')
-          union all select url, 1 from clicks
-    """)
-    assert isinstance(plan.table("counts__part1").made_by, GroupSql)
-    assert not plan.path("counts").can_change
-
-
-def test_static_sql_is_not_taken_apart() -> None:
-    plan, _ = planned(
-        'steps:\n  top: {sql: "with c as (select * from customers) select * from c order by 1 limit 3"}\n'
-    )
-    assert isinstance(plan.table("top").made_by, StaticSql)
-    assert not plan.is_stream("top")
+from odradek.pipelines.planning.plan import EndMode
+from tests.pipelines.planning.plans import planned
 
 
 def test_a_watermark_brings_a_check_before_the_expectations() -> None:
@@ -94,14 +24,6 @@ def test_a_watermark_brings_a_check_before_the_expectations() -> None:
     assert implicit.is_implicit
     assert (known.name, known.is_implicit) == ("known", False)
     assert plan.table("clicks").checks == ()
-
-
-def test_an_aggregate_view_is_groups_and_a_keyed_end() -> None:
-    plan = sound_plan("views: {totals: {from: orders, aggregate: {n: count(*)}, by: [customer]}}\n")
-    (end,) = plan.ends
-    assert (end.name, end.input, end.mode, end.key) == ("totals", "totals__view", EndMode.KEYED, ("customer",))
-    assert end.is_view
-    assert plan.table("totals__view").described == "view 'totals'"
 
 
 @pytest.mark.parametrize(
@@ -173,13 +95,3 @@ def test_a_step_whose_input_cannot_be_read_is_left_out() -> None:
     """)
     assert len(found) == 1
     assert "behind" not in plan.tables
-
-
-def test_what_follows_from_a_refused_step_is_not_reported() -> None:
-    _, found = planned("""
-    steps:
-      distinct_ones: {sql: select distinct id from orders}
-      once: {from: distinct_ones, deduplicate: {key: id, within: 1 hour}}
-    views: {last: {from: once, key: id}}
-    """)
-    assert [each.split(" ")[2] for each in found] == ["OP001:"]
