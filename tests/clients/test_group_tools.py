@@ -14,6 +14,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from tests.cli.group.test_group import make_consumer
 from tests.clients.conftest import Target, wire_topic
 from tests.clients.wire.connection import Connection
 from tests.commands import Ran, run_odradek
@@ -66,23 +67,10 @@ def filled_topic(target: Target, begin_ms: int) -> str:
     return topic
 
 
-def make_consumer(target: Target, group: str, client_id: str = "reader") -> Any:
-    return confluent_kafka.Consumer(
-        {
-            "bootstrap.servers": target.bootstrap_servers,
-            "group.id": group,
-            "client.id": client_id,
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "log_level": 0,
-        }
-    )
-
-
 def new_group(target: Target, topic: str) -> str:
     """A group without members that has committed something."""
     name = f"group-{uuid.uuid4().hex[:12]}"
-    consumer = make_consumer(target, name)
+    consumer = make_consumer(target.bootstrap_servers, name)
     places = [confluent_kafka.TopicPartition(topic, partition, offset) for partition, offset in COMMITTED.items()]
     deadline = time.monotonic() + 30
     while not commits(consumer, places):
@@ -104,7 +92,7 @@ def commits(consumer: Any, places: list[confluent_kafka.TopicPartition]) -> bool
 
 @contextmanager
 def two_members(target: Target, group: str, topic: str) -> Iterator[None]:
-    members = [make_consumer(target, group, client_id) for client_id in ("one", "two")]
+    members = [make_consumer(target.bootstrap_servers, group, client_id) for client_id in ("one", "two")]
     try:
         for member in members:
             member.subscribe([topic])

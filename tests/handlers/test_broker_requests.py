@@ -143,7 +143,9 @@ def test_clients_cannot_pretend_to_be_brokers(cluster: TwoBrokers, request_: Req
         return cluster.run(cluster.members[node_id].ask(request_, response, connection, version)).error_code
 
     assert ask(CONTROLLER, CLIENT_LISTENER) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert ask(CONTROLLER, BROKER_LISTENER) == ErrorCode.STALE_BROKER_EPOCH
+    for broker_epoch in (-1, 0, 2**62):
+        request_.broker_epoch = broker_epoch  # type: ignore[attr-defined]  # each of them has it
+        assert ask(CONTROLLER, BROKER_LISTENER) == ErrorCode.STALE_BROKER_EPOCH
     assert not cluster.members[CONTROLLER].cache.image.brokers[OTHER].is_shutting_down
 
 

@@ -1,6 +1,5 @@
 """Requests that only brokers send, from others: from strangers and users without ClusterAction on the listener of
-brokers, and from everybody on the listener of clients. Brokers themselves cannot repeat requests of an earlier
-registration."""
+brokers, and from everybody on the listener of clients."""
 
 import socket
 import struct
@@ -97,14 +96,13 @@ class Forged(NamedTuple):
     version: int
 
 
-def forged_requests(broker_epoch: int = -1) -> dict[str, Forged]:
-    heartbeat = broker_heartbeat.BrokerHeartbeatRequest(broker_id=NODE, broker_epoch=broker_epoch, want_shut_down=True)
+def forged_requests() -> dict[str, Forged]:
+    heartbeat = broker_heartbeat.BrokerHeartbeatRequest(broker_id=NODE, want_shut_down=True)
     proposal = alter_partition.AlterPartitionRequest(
         broker_id=NODE,
-        broker_epoch=broker_epoch,
         topics=[alter_partition.TopicData(partitions=[alter_partition.PartitionData(new_isr=[NODE])])],
     )
-    ids = allocate_producer_ids.AllocateProducerIdsRequest(broker_id=NODE, broker_epoch=broker_epoch)
+    ids = allocate_producer_ids.AllocateProducerIdsRequest(broker_id=NODE)
     adding = add_partitions_to_txn.AddPartitionsToTxnResponse
     return {
         "AlterPartition": Forged(proposal, alter_partition.AlterPartitionResponse, 2),
@@ -119,7 +117,6 @@ def forged_requests(broker_epoch: int = -1) -> dict[str, Forged]:
 
 
 FORGED = forged_requests()
-OF_AN_EARLIER_REGISTRATION = ("AlterPartition", "BrokerHeartbeat", "AllocateProducerIds")
 OTHER_APIS_OF_BROKERS = (4, 5, 6, 7, 52, 53, 54, 59, 62, 70, 73, 80, 81, 82)
 """LeaderAndIsr, StopReplica, UpdateMetadata and ControlledShutdown of clusters with ZooKeeper; those of KRaft."""
 REFUSALS = {ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
@@ -207,13 +204,6 @@ def test_a_forged_principal_in_an_envelope_grants_nothing(listeners: Listeners) 
     with logged_in(listeners.clients, "alice") as alice:
         own = alice.call(everything_for_alice(), CreateAclsResponse)
         assert own.results[0].error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-
-
-@pytest.mark.parametrize("name", OF_AN_EARLIER_REGISTRATION)
-@pytest.mark.parametrize("broker_epoch", [-1, 0, 2**62])
-def test_a_request_of_another_registration_is_refused(listeners: Listeners, name: str, broker_epoch: int) -> None:
-    forged = forged_requests(broker_epoch)[name]
-    assert answer(listeners.brokers, "broker", forged) == {ErrorCode.STALE_BROKER_EPOCH}
 
 
 def test_a_marker_of_a_client_cannot_lock_out_the_coordinator(listeners: Listeners) -> None:

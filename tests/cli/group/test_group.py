@@ -33,12 +33,12 @@ def group(odradek: Run, topic: str, bootstrap_server: str, new_name: NewName) ->
     return name
 
 
-def make_consumer(bootstrap_server: str, group: str) -> Any:
+def make_consumer(bootstrap_server: str, group: str, client_id: str = "reader") -> Any:
     return confluent_kafka.Consumer(
         {
             "bootstrap.servers": bootstrap_server,
             "group.id": group,
-            "client.id": "reader",
+            "client.id": client_id,
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "log_level": 0,
