@@ -33,6 +33,15 @@ def test_the_newest_whole_one_before_the_end_counts(simulation: Simulation, snap
     assert (producers.end_offset, len(producers.entries)) == (0, 0)
 
 
+def test_one_of_another_log_is_passed_over(simulation: Simulation, snapshots: SnapshotFiles) -> None:
+    """Its open transactions would begin at wrong offsets, and readers would get aborted records."""
+    later = simulation.disk.read_file(snapshots.path(3))
+    simulation.disk.open(snapshots.path(2)).write_at(later, 0)
+    producers = ProducerState()
+    assert snapshots.load_newest(producers, 2)
+    assert (producers.end_offset, snapshots.offsets, snapshots.unreadable_count) == (1, [1, 3], 1)
+
+
 def test_those_of_no_segment_and_past_the_end_are_removed(simulation: Simulation, snapshots: SnapshotFiles) -> None:
     snapshots.remove_stray([1])
     assert snapshots.offsets == [1, 3]

@@ -24,8 +24,9 @@ def encode_snapshot(producers: Iterable[ProducerSummary]) -> bytes:
     return _PREFIX.pack(_VERSION, crc32c(body)) + body
 
 
-def decode_snapshot(data: bytes) -> Iterator[tuple[int, ProducerEntry]]:
-    """Raises MalformedMessage, before the first entry, for data that is torn or no snapshot."""
+def decode_snapshot(data: bytes, end_offset: int | None = None) -> Iterator[tuple[int, ProducerEntry]]:
+    """Raises MalformedMessage, before the first entry, for data that is torn, no snapshot, or of another log: with
+    offsets from `end_offset` on, its own."""
     if len(data) < _PREFIX.size + _COUNT.size:
         raise MalformedMessage(f"{len(data)} bytes are no producer snapshot")
     version, checksum = _PREFIX.unpack_from(data)
@@ -35,7 +36,11 @@ def decode_snapshot(data: bytes) -> Iterator[tuple[int, ProducerEntry]]:
     (count,) = _COUNT.unpack_from(body)
     if count * _ENTRY.size != len(body) - _COUNT.size:
         raise MalformedMessage(f"{count} producers in {len(body)} bytes")
-    return _decode_entries(body[_COUNT.size :])
+    entries = body[_COUNT.size :]
+    for producer_id, _, _, offset, _, _, _, txn_offset in _ENTRY.iter_unpack(entries) if end_offset is not None else ():
+        if max(offset, txn_offset) >= end_offset:
+            raise MalformedMessage(f"it has offset {max(offset, txn_offset)} of producer {producer_id}")
+    return _decode_entries(entries)
 
 
 def _decode_entries(body: memoryview) -> Iterator[tuple[int, ProducerEntry]]:

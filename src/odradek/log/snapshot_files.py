@@ -60,7 +60,7 @@ class SnapshotFiles:
             if offset > end_offset:
                 continue
             try:
-                producers.replace(decode_snapshot(self._disk.read_file(self.path(offset))), offset)
+                producers.replace(decode_snapshot(self._disk.read_file(self.path(offset)), offset), offset)
             except MalformedMessage:
                 self.unreadable_count += 1
                 self.remove([offset])
