@@ -57,14 +57,16 @@ class Transcript:
     """Performs steps and remembers what it must to normalise answers: the ids seen and when the run began."""
 
     def __init__(
-        self, driver: Driver, stand_in: Driver, limits: ClientLimits, broker_name: str, connection: Connection
-    ) -> None:
+        self, driver: Driver, stand_in: Driver, limits: ClientLimits, broker_name: str, connection: Connection,
+        prefix: str = "",
+    ) -> None:  # fmt: skip
+        """`prefix` is that of all names; by default one that no other transcript has."""
         self._driver = driver
         self._stand_in = stand_in
         self._limits = limits
         self._broker_name = broker_name
         self._connection = connection
-        self._prefix = f"t{uuid.uuid4().hex[:8]}-"
+        self._prefix = prefix or f"t{uuid.uuid4().hex[:8]}-"
         self._ids: dict[str, list[str]] = {"topic": [], "cluster": []}
         self._started_ms = time.time_ns() // 1_000_000
         self.differences: list[Difference] = []

@@ -14,11 +14,11 @@ from odradek.pipelines.spark.engines.flow_queries import (
     MANAGER,
     checkpoint_settings,
     is_local,
+    query_settings,
 )
 from odradek.pipelines.spark.engines.realtime import AT_ONCE
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.sessions.private_names import NAMES
-from odradek.pipelines.spark.sessions.session import query_settings
 from odradek.pipelines.spark.writing.kafka_records import Producer, producer_options
 from odradek.pipelines.spark.writing.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed

@@ -4,6 +4,7 @@ A query keeps the session's settings as of its start."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import FilesTarget, Source, TopicOrigin
@@ -18,7 +19,7 @@ from odradek.pipelines.spark.sessions.private_names import CHECKPOINTS, NAMES, o
 from odradek.pipelines.spark.sessions.session import PROVIDER, ROCKSDB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -107,3 +108,18 @@ def checkpoint_manager(session: SparkSession) -> str:
 def is_local(folder: str) -> bool:
     """Whether the folder of checkpoints is on a local disk (see `checkpoint_uri`)."""
     return "://" not in folder or folder.startswith("file:")
+
+
+@contextmanager
+def query_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Applies settings to queries that are started within the block."""
+    before = {key: session.conf.get(key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            session.conf.set(key, value)
+        yield
+    finally:
+        for key, old in before.items():
+            session.conf.unset(key)
+            if old is not None:
+                session.conf.set(key, old)

@@ -17,13 +17,12 @@ from odradek.pipelines.operating.checkpoints import checkpoint_uri
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW
 from odradek.pipelines.spark.computing.row_program import row_program
 from odradek.pipelines.spark.computing.rows import NotCompilable
-from odradek.pipelines.spark.engines.flow_queries import checkpoint_settings
+from odradek.pipelines.spark.engines.flow_queries import checkpoint_settings, query_settings
 from odradek.pipelines.spark.engines.progress import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.reading.sources import read_stream, source_at
 from odradek.pipelines.spark.sessions.failures import PipelineError
 from odradek.pipelines.spark.sessions.private_names import PROCESSORS, or_plainly, private
-from odradek.pipelines.spark.sessions.session import query_settings
 from odradek.pipelines.spark.writing.kafka_records import producer_options
 
 if TYPE_CHECKING:

@@ -29,13 +29,13 @@ from odradek.pipelines.spark.engines.flow_queries import (
     counts_state_rows,
     keeps_processing_time,
     query_of,
+    query_settings,
     settings_of,
 )
 from odradek.pipelines.spark.engines.progress import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.reading.sources import read_once, read_stream, source_at
 from odradek.pipelines.spark.sessions.private_names import LOG
-from odradek.pipelines.spark.sessions.session import query_settings
 from odradek.pipelines.spark.writing.batches import outputs_of
 from odradek.pipelines.spark.writing.delivery import number_of, run_of, take_over, transactional_write, writes_of
 from odradek.pipelines.spark.writing.kafka_records import streamed_to_topics

@@ -198,18 +198,3 @@ def quiet(log_file: str) -> Iterator[None]:
     finally:
         os.dup2(ours, 2)
         os.close(ours)
-
-
-@contextmanager
-def query_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Applies settings to statements, and to queries that are started within the block."""
-    before = {key: session.conf.get(key, None) for key in settings}
-    try:
-        for key, value in settings.items():
-            session.conf.set(key, value)
-        yield
-    finally:
-        for key, old in before.items():
-            session.conf.unset(key)
-            if old is not None:
-                session.conf.set(key, old)

@@ -6,6 +6,7 @@ property of the snapshot, which is read before the write.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,11 @@ from odradek.pipelines.definition.vocabulary import LakehouseFormat
 from odradek.pipelines.planning.plan import EndMode
 from odradek.pipelines.planning.splitting import is_of_current_groups
 from odradek.pipelines.spark.frames import column, quoted
-from odradek.pipelines.spark.sessions.session import query_settings
 from odradek.pipelines.spark.writing.latest_rows import latest, lost_groups
 from odradek.pipelines.spark.writing.stored_values import shown_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -148,8 +148,20 @@ class Writing:
             rows.write.format("noop").mode("overwrite").save()  # Spark fails a stateful batch that is not read
             return
         rows.createOrReplaceTempView(self.view)
-        with query_settings(session, self.table.commit_settings(self.writer, self.batch)):
+        with applied(session, self.table.commit_settings(self.writer, self.batch)):
             session.sql(statement)
+
+
+@contextmanager
+def applied(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings for a statement; the session belongs to one query, and a query runs one batch at a time."""
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key in settings:
+            session.conf.unset(key)
 
 
 def table_of(session: SparkSession, target: LakehouseTarget, pipeline: Pipeline) -> Table:
