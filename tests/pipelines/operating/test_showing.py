@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 
 from odradek.cli.pipeline.started import flow_row
-from odradek.pipelines.operating.figures import clock_text, count_text, duration_text, figures_line, rate_text
+from odradek.conventions.figures import brief_duration_text
+from odradek.pipelines.operating.figures import brief_count_text, clock_text, figures_line, rate_text
 from odradek.pipelines.operating.metrics import MetricsServer, metrics_text
 from odradek.pipelines.operating.screens import LiveLine
 from odradek.pipelines.operating.status import ExpectationStatus, FlowStatus, PipelineStatus, State
@@ -77,9 +78,9 @@ def test_figures_are_short() -> None:
     assert [rate_text(each) for each in (0, 0.25, 9.94, 12.3, 1234.5, 12_300_000)] == [
         "0", "0.2", "9.9", "12", "1,234", "12.3 M",
     ]  # fmt: skip
-    assert [duration_text(each) for each in (3, 999.4, 999.6, 12_345)] == ["3 ms", "999 ms", "1.0 s", "12.3 s"]
+    assert [brief_duration_text(each) for each in (3, 999.4, 999.6, 12_345)] == ["3.0 ms", "999 ms", "1.0 s", "12.3 s"]
     assert [clock_text(each) for each in (7, 750, 3723, 100_000)] == ["0:07", "12:30", "1:02:03", "1 d 3 h"]
-    assert count_text(999_999) == "999,999"
+    assert brief_count_text(999_999) == "999,999"
 
 
 def test_a_line_tells_all_that_matters() -> None:

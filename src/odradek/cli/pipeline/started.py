@@ -18,10 +18,10 @@ from odradek.cli.framework.output import note, print_columns, print_json, print_
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT, NumberType
 from odradek.cli.pipeline import options
 from odradek.conventions.failures import Failure, without_prefix
-from odradek.conventions.figures import size_text
+from odradek.conventions.figures import brief_duration_text, size_text
 from odradek.local.child_process import odradek_command
 from odradek.pipelines.operating import small_files
-from odradek.pipelines.operating.figures import clock_text, duration_text, figures_line, rate_text
+from odradek.pipelines.operating.figures import clock_text, figures_line, rate_text
 from odradek.pipelines.operating.status import ENDED, FlowStatus, PipelineStatus, State
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def status_row(each: PipelineStatus, now_s: float) -> tuple[object, ...]:
         return each.name, each.state, None, None, each.restarts, None, None, None, None, None, None
     since_s = each.running_since_s if each.state is State.RUNNING else each.started_s
     age = "" if since_s is None else clock_text(now_s - since_s)
-    rates = (rate_text(each.input_per_s), rate_text(each.processed_per_s), duration_text(each.batch_ms))
+    rates = (rate_text(each.input_per_s), rate_text(each.processed_per_s), brief_duration_text(each.batch_ms))
     return each.name, each.state, each.pid, age, each.restarts, *rates, each.lag, each.late_rows, each.violations
 
 
@@ -246,7 +246,7 @@ def kill_with_attempt(found: PipelineStatus) -> bool:
 def report_stopped(name: str, began_s: float, as_json: bool) -> None:
     seconds = time.monotonic() - began_s
     result = {"pipeline": name, "stopped": True, "seconds": round(seconds, 3)}
-    print_result(result, f"{name} stopped after {duration_text(seconds * 1000)}", as_json=as_json)
+    print_result(result, f"{name} stopped after {brief_duration_text(seconds * 1000)}", as_json=as_json)
 
 
 @command(

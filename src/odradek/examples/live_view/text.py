@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from odradek.conventions.figures import brief_duration_text
 from odradek.pipelines.operating.figures import clock_text
 
 if TYPE_CHECKING:
@@ -13,11 +14,7 @@ MOST_SUMMARY_NAMES = 12
 
 
 def duration_text(duration_ms: float | None) -> str:
-    if duration_ms is None:
-        return "–"
-    if duration_ms < 9.95:
-        return f"{duration_ms:.1f} ms"
-    return f"{duration_ms:.0f} ms" if duration_ms < 999.5 else f"{duration_ms / 1000:.1f} s"
+    return "–" if duration_ms is None else brief_duration_text(duration_ms)
 
 
 def number_text(value: float | None) -> str:

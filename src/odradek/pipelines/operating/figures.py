@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.conventions.figures import size_text
+from odradek.conventions.figures import brief_duration_text, size_text
 
 if TYPE_CHECKING:
     from odradek.pipelines.operating.status import PipelineStatus
 
 
-def count_text(count: float) -> str:
+def brief_count_text(count: float) -> str:
     """A count as `1,234` or `12.3 M`, in at most seven characters."""
     for size, unit in ((1e9, "G"), (1e6, "M")):
         if count >= size:
@@ -19,11 +19,7 @@ def count_text(count: float) -> str:
 
 
 def rate_text(per_s: float) -> str:
-    return f"{per_s:.1f}" if 0 < per_s < 9.95 else count_text(per_s)
-
-
-def duration_text(duration_ms: float) -> str:
-    return f"{duration_ms:.0f} ms" if duration_ms < 999.5 else f"{duration_ms / 1000:.1f} s"
+    return f"{per_s:.1f}" if 0 < per_s < 9.95 else brief_count_text(per_s)
 
 
 def clock_text(seconds: float) -> str:
@@ -40,12 +36,12 @@ def figures_line(status: PipelineStatus) -> str:
     parts = [
         f"input {rate_text(status.input_per_s)}/s",
         f"processed {rate_text(status.processed_per_s)}/s",
-        f"batch {duration_text(status.batch_ms)}",
+        f"batch {brief_duration_text(status.batch_ms)}",
         "lag unknown before the first batch" if status.lag is None else f"lag {status.lag:,}",
     ]
     if status.state_bytes:
         noun = "row" if status.state_rows == 1 else "rows"
-        rows = f"{count_text(status.state_rows)} {noun}, " if status.state_rows is not None else ""
+        rows = f"{brief_count_text(status.state_rows)} {noun}, " if status.state_rows is not None else ""
         parts.append(f"state {rows}{size_text(status.state_bytes)}")
     if status.late_rows:
         parts.append(f"{status.late_rows:,} late")

@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING
 
 from odradek.conventions.dataclass import dataclass
+from odradek.conventions.figures import brief_duration_text
 from odradek.pipelines.operating.attempts import STOP_TIMEOUT_S, Attempt
 from odradek.pipelines.operating.backoff import Backoff, Retry
-from odradek.pipelines.operating.figures import duration_text
 from odradek.pipelines.operating.status import State
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Supervisor:
         return outcome
 
     def _pause(self, error: str, delay_s: float) -> None:
-        self._publisher.say(f"failed: {error}; retrying in {duration_text(delay_s * 1000)}")
+        self._publisher.say(f"failed: {error}; retrying in {brief_duration_text(delay_s * 1000)}")
         self._publisher.change(state=State.WAITING, next_try_s=time.time() + delay_s)
         ends_at_s = time.monotonic() + delay_s
         while time.monotonic() < ends_at_s and not self._is_stopped.wait(POLL_S):
