@@ -4,6 +4,7 @@ import pytest
 
 from odradek.configuration.config_types import ConfigSource
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from odradek.protocol.messages.create_streams import (
     CreateStreamsRequest,
     CreateStreamsResponse,
@@ -12,6 +13,7 @@ from odradek.protocol.messages.create_streams import (
     StreamResult,
     StreamSetting,
 )
+from odradek.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from odradek.protocol.messages.delete_streams import DeleteStreamsRequest, DeleteStreamsResponse
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -22,10 +24,21 @@ from odradek.protocol.messages.describe_streams import DescribeStreamsRequest, D
 from odradek.protocol.messages.edit_streams import EditStreamsRequest, EditStreamsResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.security.acls.authorizer import AclAuthorizer
+from odradek.security.acls.bindings import PatternType, Permission
 from odradek.security.acls.decisions import AccessRules
+from odradek.security.authorizer import Operation
 from odradek.security.principals import Principal
 from tests.handlers.brokers import SimulatedBroker
-from tests.handlers.requests import TOPIC_RESOURCE, alter_configs, batch, create_topic, fetch, list_offset, produce
+from tests.handlers.requests import (
+    TOPIC_RESOURCE,
+    alter_configs,
+    batch,
+    create_topic,
+    delete_records,
+    fetch,
+    list_offset,
+    produce,
+)
 
 PATH, TOPIC, ALIAS = "/plant/pumps", "/plant/pumps:warning", "plant.pumps..warning"
 NONE = ErrorCode.NONE
@@ -127,7 +140,7 @@ def guarded(simulated: SimulatedBroker) -> SimulatedBroker:
     rules = AccessRules(frozenset({"User:admin"}))
     simulated.services.authorizer = AclAuthorizer(lambda: metadata_cache.image, rules)
     as_user(simulated, "admin")
-    create_stream(simulated, produce="u:pump", consume="u:screen", topic="", admin="u:chief")
+    create_stream(simulated, produce="u:pump", consume="u:screen", topic="u:chief", admin="u:chief | u:clerk")
     return simulated
 
 
@@ -169,10 +182,89 @@ def test_who_may_see_edit_and_delete_a_stream(guarded: SimulatedBroker) -> None:
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert seen == {"pump": ([(PATH, NONE, 0)], denied), "chief": ([(PATH, NONE, 5)], NONE), "nobody": ([], denied)}
     assert create_stream(guarded, "/other").error_code == denied
-    for user, error in (("pump", denied), ("chief", NONE)):
+    for user, error in (("pump", denied), ("clerk", denied), ("chief", NONE)):
         as_user(guarded, user)
         deleted = guarded.call(DeleteStreamsRequest(paths=[PATH]), DeleteStreamsResponse, 0)
         assert [each.error_code for each in deleted.results] == [error]
+
+
+def add_rule(broker: SimulatedBroker, principal: str, operation: Operation, permission: Permission, name: str) -> None:
+    as_user(broker, "admin")
+    creation = AclCreation(
+        resource_type=TOPIC_RESOURCE, resource_name=name, resource_pattern_type=PatternType.PREFIXED,
+        principal=principal, host="*", operation=operation, permission_type=permission,
+    )  # fmt: skip
+    (result,) = broker.call(CreateAclsRequest(creations=[creation]), CreateAclsResponse, 3).results
+    assert result.error_code == NONE
+
+
+def test_a_rule_for_settings_gives_no_other_right(guarded: SimulatedBroker) -> None:
+    """Permissions give any right, and deleting a stream removes records."""
+    add_rule(guarded, "User:tuner", Operation.ALTER_CONFIGS, Permission.ALLOW, "/plant/")
+    as_user(guarded, "tuner")
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert edit_stream(guarded, StreamChange(path=PATH, default_partitions=2)).error_code == NONE
+    mine = [StreamPermission(name="consume", expression="u:tuner")]
+    assert edit_stream(guarded, StreamChange(path=PATH, permissions=mine)).error_code == denied
+    deleted = guarded.call(DeleteStreamsRequest(paths=[PATH]), DeleteStreamsResponse, 0)
+    assert [each.error_code for each in deleted.results] == [denied]
+
+
+def test_rules_that_deny_hold_for_a_stream_and_for_topics_on_demand(guarded: SimulatedBroker) -> None:
+    add_rule(guarded, "User:pump", Operation.CREATE, Permission.DENY, f"{PATH}:")
+    as_user(guarded, "pump")
+    assert metadata(guarded, TOPIC, creates=True) == [(TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED, 0)]
+    as_user(guarded, "admin")
+    create_topic(guarded, TOPIC)
+    add_rule(guarded, "User:chief", Operation.DELETE, Permission.DENY, TOPIC)
+    as_user(guarded, "chief")
+    deleted = guarded.call(DeleteStreamsRequest(paths=[PATH]), DeleteStreamsResponse, 0)
+    assert [each.error_code for each in deleted.results] == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+
+
+def test_rules_are_added_and_removed_by_aliases_too(guarded: SimulatedBroker) -> None:
+    for name in (ALIAS, "plant.pumps.."):
+        add_rule(guarded, "User:x", Operation.READ, Permission.ALLOW, name)
+    assert {each.resource_name for each in guarded.services.image.acls.bindings} == {TOPIC, f"{PATH}:"}
+    chosen = DeleteAclsFilter(
+        resource_type_filter=TOPIC_RESOURCE, resource_name_filter=ALIAS, pattern_type_filter=PatternType.PREFIXED,
+        principal_filter=None, host_filter=None, operation=Operation.ANY, permission_type=Permission.ANY,
+    )  # fmt: skip
+    guarded.call(DeleteAclsRequest(filters=[chosen]), DeleteAclsResponse, 3)
+    assert {each.resource_name for each in guarded.services.image.acls.bindings} == {f"{PATH}:"}
+
+
+def test_an_owner_whose_name_is_no_word_has_the_permissions_of_the_stream(guarded: SimulatedBroker) -> None:
+    add_rule(guarded, "User:CN=Ann Smith,O=a & b", Operation.CREATE, Permission.ALLOW, "/")
+    as_user(guarded, "CN=Ann Smith,O=a & b")
+    assert create_stream(guarded, "/hers").error_code == NONE
+    create_topic(guarded, "/hers:a")
+    assert produce(guarded, "/hers:a", batch()).error_code == NONE
+    as_user(guarded, "nobody")
+    assert produce(guarded, "/hers:a", batch()).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_what_a_topic_had_is_there_after_a_restart_beside_topics_of_streams(simulated: SimulatedBroker) -> None:
+    """The checkpoints name all partitions of a log directory."""
+    create_stream(simulated)
+    for name in (TOPIC, "plain"):
+        create_topic(simulated, name)
+        for _ in range(3):
+            assert produce(simulated, name, batch()).error_code == NONE
+        delete_records(simulated, name, 2)
+    simulated.restart()
+    for name in (TOPIC, "plain"):
+        partition = simulated.partition(name)
+        assert (partition.log.log_start_offset, partition.high_watermark) == (2, 3)
+
+
+def test_a_stream_that_goes_leaves_no_ordinary_topic_to_clients_with_aliases() -> None:
+    broker = SimulatedBroker(auto_create_topics_enable="true")
+    try:
+        assert metadata(broker, ALIAS, creates=True) == [(ALIAS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)]
+        assert metadata(broker, "plain", creates=True) == [("plain", NONE, 1)]
+    finally:
+        broker.close()
 
 
 def test_a_stream_that_is_asked_for_and_does_not_exist_is_named(simulated: SimulatedBroker) -> None:

@@ -29,9 +29,10 @@ from odradek.metadata.changes import (
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 from odradek.metadata.image import MetadataImage
 from odradek.metadata.snapshot import empty_image
-from odradek.metadata.streams import PERMISSIONS, StreamImage
+from odradek.metadata.streams import StreamImage
 from odradek.metadata.topic_names import is_internal
 from odradek.security.acls.bindings import AclBinding, PatternType, Permission
+from odradek.security.acls.stream_permissions import PERMISSIONS
 from odradek.security.authorizer import Operation, ResourceType
 from odradek.security.delegation_tokens import DelegationToken
 from odradek.security.principals import Principal

@@ -3,6 +3,7 @@ decision of the brokers about an operation, made here from their rules by the sa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -248,11 +249,12 @@ def _check(error_code: int, message: str | None, operation: str) -> None:
 
 class CheckedAccess(NamedTuple):
     """`knows_settings` is false if the brokers do not show the settings that decide together with the rules.
-    `expression` is the permission of the stream that decides."""
+    `expression` is the permission of the stream that decides, `unknown` what of the stream is not known here."""
 
     decision: Decision
     knows_settings: bool
     expression: str = ""
+    unknown: str = ""
 
 
 class _Stream(NamedTuple):
@@ -266,24 +268,27 @@ def check_access(
     for rule in find(cluster, [AclFilter(kind, name, PatternType.MATCH)]):
         draft.add(rule)
     settings = read_access_settings(cluster)
-    permissions = _permissions_of(cluster, name) if kind is ResourceType.TOPIC else {}
-    path = name.rpartition(":")[0]
+    path = name.rpartition(":")[0] if kind is ResourceType.TOPIC else ""
+    permissions, unknown = _permissions_of(cluster, path) if path.startswith("/") else ({}, "")
     streams = StreamPermissions({path: _Stream(permissions)} if permissions else {})
     decision = decide(draft.finish(), settings or AccessRules(), Actor(principal, host), operation, kind, name, streams)
-    return CheckedAccess(decision, settings is not None, permissions.get(decision.permission or "", ""))
+    is_final = decision.reason in (Reason.ACL, Reason.SUPER_USER)
+    expression = permissions.get(decision.permission or "", "")
+    return CheckedAccess(decision, settings is not None, expression, "" if is_final else unknown)
 
 
-def _permissions_of(cluster: Cluster, topic: str) -> Mapping[str, str]:
-    """Those of the topic's stream, if it belongs to one that shows them to this user. Groups and roles of users are in
-    a file of the broker: who is in which is not known here."""
-    path = topic.rpartition(":")[0]
-    if not path.startswith("/"):
-        return {}
+def _permissions_of(cluster: Cluster, path: str) -> tuple[Mapping[str, str], str]:
+    """Those of a stream, and what of them is not known: brokers alone know who is in which group."""
     try:
         (found,) = describe_streams(cluster, [path])
-    except Failure:
-        return {}
-    return {each.name: each.expression for each in found.permissions}
+    except Failure as failure:
+        return {}, f"the permissions of {path} are not known: {failure.message}"
+    permissions = {each.name: each.expression for each in found.permissions}
+    if not permissions:
+        return {}, f"the permissions of {path} are shown to those who may change them"
+    if any(re.search(r"\b[gr]:", each) for each in permissions.values()):
+        return permissions, f"permissions of {path} name groups or roles, whose members only the brokers know"
+    return permissions, ""
 
 
 def read_access_settings(cluster: Cluster) -> AccessRules | None:

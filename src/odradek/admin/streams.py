@@ -1,5 +1,5 @@
-"""Streams of topics: created, edited, described, emptied and deleted by the requests 10003 to 10006, which only Odradek
-has; and how the words of MapR's `maprcli stream` are said in settings of topics."""
+"""Creates, edits, describes, empties and deletes streams of topics, by requests that only Odradek has (10003 to 10006);
+and maps options of MapR's `maprcli stream` to settings of topics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from odradek.protocol.messages.create_streams import StreamResult
     from odradek.protocol.messages.describe_streams import DescribedStream
 
-PERMISSIONS = ("admin", "topic", "produce", "consume", "copy")
 TTL_SETTING, COMPRESSION_SETTING = "retention.ms", "compression.type"
 KEEPS_FOR_EVER = "-1"
 _COMPRESSIONS = {"off": "uncompressed", "zlib": "gzip", "inherit": None}  # MapR's words that Kafka says otherwise
@@ -46,11 +45,6 @@ class StreamEdit(NamedTuple):
     creates_topics: bool | None = None
     settings: Mapping[str, str | None] = {}
     permissions: Mapping[str, str] = {}
-
-
-def ttl_setting(seconds: int) -> str:
-    """0 keeps records for ever."""
-    return str(seconds * 1000) if seconds else KEEPS_FOR_EVER
 
 
 def compression_setting(word: str) -> str | None:
@@ -94,15 +88,16 @@ def topics_of(cluster: Cluster, path: str) -> list[str]:
     return sorted(name for name in cluster.topic_names() if name.startswith(f"{path}:"))
 
 
-def purge_stream(cluster: Cluster, path: str) -> dict[str, int]:
-    """Delete all records of the stream's topics. Returns the number of partitions by topic."""
-    purged = {}
+def purge_stream(cluster: Cluster, path: str) -> tuple[list[str], list[Failure]]:
+    """Delete all records of the stream's topics. The topics that are empty now, and why others are not."""
+    purged: list[str] = []
+    failures: list[Failure] = []
     for name in topics_of(cluster, path):
         partitions = [partition.id for partition in cluster.describe_topic(name).partitions]
-        for failure in delete_records(cluster, name, dict.fromkeys(partitions, -1)):
-            raise failure
-        purged[name] = len(partitions)
-    return purged
+        refused = delete_records(cluster, name, dict.fromkeys(partitions, -1))
+        failures += refused
+        purged += [] if refused else [name]
+    return purged, failures
 
 
 class Cursor(NamedTuple):

@@ -250,11 +250,13 @@ def check(
         rule_row = None if rule is None else acls.as_row(rule)
         reason = decision.reason.name.lower()
         stream = None if decision.permission is None else {decision.permission: checked.expression}
-        rows = {"reason": reason, "rule": rule_row, "permission": stream, "knows_settings": knows_settings}
-        print_json(asked | rows)
+        rows = {"reason": reason, "rule": rule_row, "permission": stream, "unknown": checked.unknown or None}
+        print_json({**asked, **rows, "knows_settings": knows_settings})
     else:
         if not knows_settings:
             note(acls.UNKNOWN_SETTINGS)
+        if checked.unknown:
+            note(checked.unknown)
         verb = "may" if decision.is_allowed else "may not"
         say(f"{principal} {verb} {operation} on {resource}")
         say(f"  {acls.explanation(decision, checked.expression)}")

@@ -19,6 +19,7 @@ from odradek.cli.framework.options import confirm, option, repeatable, wrapped, 
 from odradek.conventions import figures
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import age_text, count_text
+from odradek.security.acls.stream_permissions import PERMISSIONS
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
@@ -44,7 +45,7 @@ _MAPR_FLAGS = {
     "-deleteretention": "--delete-retention",
     "-consumergroup": "--group",
     "-partition": "--partition",
-    **{f"-{name}perm": f"--{name}-perm" for name in streams.PERMISSIONS},
+    **{f"-{name}perm": f"--{name}-perm" for name in PERMISSIONS},
 }
 
 
@@ -132,13 +133,13 @@ def _attributes(function: F) -> F:
     """The options that describe a stream, passed to the command as `edit`."""
 
     def with_edit(
-        *arguments: Any, default_partitions: int | None, autocreate: bool | None, ttl: float | None,
+        *arguments: Any, default_partitions: int | None, autocreate: bool | None, ttl: int | None,
         compression: str | None, compact: bool | None, timestamp_type: str | None, min_compaction_lag: int | None,
         delete_retention: int | None, configs: Pairs, **values: Any,
     ) -> Any:  # fmt: skip
         settings: dict[str, str | None] = {}
         if ttl is not None:
-            settings[streams.TTL_SETTING] = streams.ttl_setting(round(ttl))
+            settings[streams.TTL_SETTING] = str(ttl) if ttl else streams.KEEPS_FOR_EVER
         if compression is not None:
             settings[streams.COMPRESSION_SETTING] = streams.compression_setting(compression)
         if compact is not None:
@@ -150,7 +151,7 @@ def _attributes(function: F) -> F:
         if delete_retention is not None:
             settings["delete.retention.ms"] = str(delete_retention)
         settings |= {name: value or None for name, value in configs}
-        given = {name: values.pop(f"{name}_perm") for name in streams.PERMISSIONS}
+        given = {name: values.pop(f"{name}_perm") for name in PERMISSIONS}
         permissions = {name: text for name, text in given.items() if text is not None}
         edit = streams.StreamEdit(default_partitions, autocreate, settings, permissions)
         return function(*arguments, edit=edit, **values)
@@ -185,10 +186,12 @@ def _attributes(function: F) -> F:
     )  # fmt: skip
 
 
-def _ttl(text: str) -> float:
-    if text.isdecimal():
-        return int(text)
-    return figures.parse_duration_ms(text) / 1000
+def _ttl(text: str) -> int:
+    """In milliseconds; 0 is for ever."""
+    ttl_ms = figures.parse_duration_ms(text)  # a number alone is seconds, as with maprcli
+    if not ttl_ms and text.strip("0. "):
+        raise ValueError(f"{types.quoted(text)} is less than a millisecond; 0 keeps records for ever")
+    return ttl_ms
 
 
 _TTL = types.ArgumentType("duration", _ttl)
@@ -319,9 +322,10 @@ def purge(*, path: str, yes: bool, cluster: Cluster, as_json: bool) -> None:
     """Delete all records of a stream. Its topics, settings and cursors stay."""
     (found,) = streams.describe_streams(cluster, [path])
     confirm(f"delete all records of {count_text(found.topic_count, 'topic')} in {path}", yes)
-    purged = streams.purge_stream(cluster, path)
+    purged, failures = streams.purge_stream(cluster, path)
     text = f"deleted all records of {count_text(len(purged), 'topic')} in {path}"
-    _print([{"path": path, "purged_topics": sorted(purged)}], lambda: output.say(text), as_json=as_json)
+    _print([{"path": path, "purged_topics": purged}], lambda: output.say(text), as_json=as_json)
+    output.raise_all(failures)
 
 
 # Topics

@@ -183,7 +183,7 @@ class DeleteStreams(ChangeRequest[list[StreamResult]]):
     paths: Sequence[str]
 
     def decide(self, cluster: Cluster) -> tuple[list[StreamResult], list[Change]]:
-        return decide_stream_deletions(self.paths, cluster)
+        return decide_stream_deletions(self.paths, cluster, self.mutations)
 
     def refuse(self, refusal: Refusal) -> list[StreamResult]:
         return refuse_streams(self.paths, refusal)

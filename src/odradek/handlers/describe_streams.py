@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from odradek.handlers.cooperative_scheduling import each_in_turn
 from odradek.handlers.stream_requests import may_administer
 from odradek.metadata.streams import TOPIC_SEPARATOR, is_stream_topic, split_name
 from odradek.protocol.errors import ErrorCode
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
     from odradek.metadata.streams import StreamImage
 
 
-def handle(request: DescribeStreamsRequest, context: RequestContext) -> DescribeStreamsResponse:
+async def handle(request: DescribeStreamsRequest, context: RequestContext) -> DescribeStreamsResponse:
     image = context.services.image
     topics: Counter[str] = Counter()
     partitions: Counter[str] = Counter()
-    for topic in image.topics.values() if image.streams else ():
-        if is_stream_topic(topic.name):
-            path = split_name(topic.name).path
+    wanted = image.streams if request.paths is None else image.streams.keys() & set(request.paths)
+    async for topic in each_in_turn(image.topics.values() if wanted else ()):
+        if is_stream_topic(topic.name) and (path := split_name(topic.name).path) in wanted:
             topics[path] += 1
             partitions[path] += len(topic.partitions)
     described = []

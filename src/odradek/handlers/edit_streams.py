@@ -6,7 +6,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.requests import EditStreams
-from odradek.handlers.stream_requests import describe_results, may_administer, read_change, split_by_access
+from odradek.handlers.stream_requests import (
+    describe_results,
+    may_administer,
+    may_change_permissions,
+    read_change,
+    split_by_access,
+)
 from odradek.protocol.messages.edit_streams import EditStreamsRequest, EditStreamsResponse
 
 if TYPE_CHECKING:
@@ -14,7 +20,12 @@ if TYPE_CHECKING:
 
 
 async def handle(request: EditStreamsRequest, context: RequestContext) -> EditStreamsResponse:
-    allowed, refused = split_by_access(context, [stream.path for stream in request.streams], may_administer)
+    with_permissions = {stream.path for stream in request.streams if stream.permissions}
+
+    def may_edit(context: RequestContext, path: str) -> bool:
+        return may_administer(context, path) and (path not in with_permissions or may_change_permissions(context, path))
+
+    allowed, refused = split_by_access(context, [stream.path for stream in request.streams], may_edit)
     results = await context.services.controller.ask(
         EditStreams(
             [read_change(stream) for stream in request.streams if stream.path in allowed],

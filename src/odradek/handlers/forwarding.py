@@ -47,7 +47,7 @@ LONGEST_ATTEMPT_MS = 20_000.0
 ABANDONED_BYTES = 4096  # of an attempt without a client, beside its request: a bound on the number of attempts
 PURPOSE = "forwarding"
 TOPICS_PURPOSE = "forwarding of topics"
-TOPIC_APIS = frozenset({"CreateTopics", "CreatePartitions", "DeleteTopics"})
+TOPIC_APIS = frozenset({"CreateTopics", "CreatePartitions", "DeleteTopics", "DeleteStreams"})
 """They are answered when the controller's broker has opened or closed all logs. Other requests do not wait for them: a
 broker handles the requests of a connection one after another."""
 

@@ -19,7 +19,7 @@ from odradek.handlers.cooperative_scheduling import ELEMENTS_PER_TURN, each_in_t
 from odradek.handlers.partition_state import partition_state
 from odradek.host.logs import get_logger
 from odradek.metadata.store import StoreError
-from odradek.metadata.streams import is_stream_topic
+from odradek.metadata.streams import is_stream_topic, split_alias
 from odradek.metadata.topic_names import illegal_name_reason, is_internal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import (
@@ -83,20 +83,16 @@ def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list
 
 
 def _is_created_on_demand(name: str, context: RequestContext) -> bool:
-    """A stream has a setting of its own for its topics."""
+    """A stream has a setting of its own for its topics. A name that may be an alias is not made an ordinary topic: its
+    stream may have been deleted a moment ago."""
     if is_stream_topic(name):
         stream = context.services.image.stream_of(name)
         return stream is not None and stream.creates_topics
-    return context.services.config.auto_create_topics_enable
+    return context.services.config.auto_create_topics_enable and split_alias(name) is None
 
 
 def _allows_creation(name: str, context: RequestContext) -> bool:
-    """Whoever may produce to a stream may create its topics on demand: consumers ask for them by default, too."""
-    if context.allows_on_cluster(Operation.CREATE, logs=False):
-        return True
-    if is_stream_topic(name) and context.allows_on_topic(Operation.WRITE, name, logs=False):
-        return True
-    return context.allows_on_topic(Operation.CREATE, name)
+    return context.allows_on_cluster(Operation.CREATE, logs=False) or context.allows_on_topic(Operation.CREATE, name)
 
 
 async def _create_then_answer(

@@ -1,7 +1,11 @@
 """What the requests about streams have in common: who may change a stream, and the form of changes and results.
 
 To access control lists, the stream `/streams/pump` is the topic name `/streams/pump:`, so that rules for its topics by
-their common prefix are rules for it. AlterConfigs there, or the stream's own permission `admin`, allows changing it.
+their common prefix are rules for it.
+- AlterConfigs there allows changing defaults and settings.
+- All operations there allow changing permissions, which give any right: a rule for AlterConfigs alone does not.
+- A stream is deleted by whoever may do both that and delete each of its topics.
+The stream's permission `admin` allows the first two, `topic` the deletion of topics.
 """
 
 from __future__ import annotations
@@ -26,6 +30,18 @@ _DENIED = Refusal(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
 def may_administer(context: RequestContext, path: str, *, logs: bool = True) -> bool:
     return context.allows_on_topic(Operation.ALTER_CONFIGS, path + TOPIC_SEPARATOR, logs=logs)
+
+
+def may_change_permissions(context: RequestContext, path: str) -> bool:
+    return context.allows_on_topic(Operation.ALL, path + TOPIC_SEPARATOR)
+
+
+def may_delete(context: RequestContext, path: str) -> bool:
+    prefix = path + TOPIC_SEPARATOR
+    return may_administer(context, path) and all(
+        context.allows_on_topic(Operation.DELETE, name)
+        for name in (prefix, *(each for each in context.services.image.topics if each.startswith(prefix)))
+    )
 
 
 def split_by_access(

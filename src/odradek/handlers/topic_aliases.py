@@ -11,7 +11,7 @@ import inspect
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.metadata.streams import split_alias
+from odradek.metadata.streams import split_alias, split_alias_prefix
 from odradek.protocol.fields import Field, StructType
 from odradek.protocol.schema import Response, Struct
 from odradek.security.authorizer import ResourceType
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Handle: TypeAlias = Callable[[Any, RequestContext], Any]
 
-_RESOURCE = ("resource_type", "resource_name")
+_RESOURCES = (("resource_type", "resource_name"), ("resource_type_filter", "resource_name_filter"))
 
 
 class _Names(NamedTuple):
@@ -34,7 +34,7 @@ class _Names(NamedTuple):
     own: tuple[str, ...]
     lists: tuple[str, ...]
     below: tuple[tuple[str, _Names], ...]
-    is_resource: bool
+    resource: tuple[str, str] | None
 
 
 @cache  # one entry for each struct of the protocol
@@ -48,9 +48,10 @@ def _names_in(struct: StructType) -> _Names | None:
             lists.append(field.name)
         elif isinstance(element, StructType) and (names := _names_in(element)) is not None:
             below.append((field.name, names))
-    is_resource = {field.name for field in struct.fields}.issuperset(_RESOURCE)
-    found = _Names(tuple(own), tuple(lists), tuple(below), is_resource)
-    return found if own or lists or below or is_resource else None
+    declared = {field.name for field in struct.fields}
+    resource = next((each for each in _RESOURCES if declared.issuperset(each)), None)
+    found = _Names(tuple(own), tuple(lists), tuple(below), resource)
+    return found if own or lists or below or resource else None
 
 
 def _names_of(message: Struct) -> _Names | None:
@@ -68,8 +69,10 @@ def _replace(value: Any, names: _Names, find: Callable[[str], str | None]) -> No
     for name in names.lists:
         if texts := getattr(value, name):
             setattr(value, name, [find(text) or text for text in texts])
-    if names.is_resource and value.resource_type == ResourceType.TOPIC and (other := find(value.resource_name)):
-        value.resource_name = other
+    if names.resource is not None and getattr(value, names.resource[0]) == ResourceType.TOPIC:
+        name = names.resource[1]
+        if (text := getattr(value, name)) and (other := find(text)) is not None:
+            setattr(value, name, other)
     for name, below in names.below:
         part = getattr(value, name)
         for each in part if isinstance(part, list) else () if part is None else (part,):
@@ -81,7 +84,9 @@ def resolve_aliases(request: Any, streams: Mapping[str, StreamImage]) -> dict[st
     found: dict[str, str] = {}
 
     def find(name: str) -> str | None:
-        topic = split_alias(name)
+        if ".." not in name:
+            return None
+        topic = split_alias(name) or split_alias_prefix(name)
         if topic is None or topic.path not in streams:
             return None
         found[topic.name] = name
@@ -93,10 +98,10 @@ def resolve_aliases(request: Any, streams: Mapping[str, StreamImage]) -> dict[st
     return found
 
 
-def restore_aliases(response: Any, aliases: Mapping[str, str]) -> None:
-    names = _names_of(response)
+def restore_aliases(message: Any, aliases: Mapping[str, str]) -> None:
+    names = _names_of(message)
     if names is not None:
-        _replace(response, names, aliases.get)
+        _replace(message, names, aliases.get)
 
 
 def understanding_aliases(handle: Handle, *, has_sessions: bool = False) -> Handle:
@@ -110,12 +115,11 @@ def understanding_aliases(handle: Handle, *, has_sessions: bool = False) -> Hand
         if has_sessions:
             aliases = _remember(context.connection, aliases, image.topics)
         response = handle(request, context)
-        if not aliases or response is None:
+        if not aliases:
             return response
-        if isinstance(response, Response):
-            restore_aliases(response, aliases)
-            return response
-        return _restore_later(response, aliases)
+        if response is None or isinstance(response, Response):
+            return _restored(request, response, aliases)
+        return _restore_later(request, response, aliases)
 
     return handle_aliases
 
@@ -128,10 +132,14 @@ def _remember(connection: ClientConnection, aliases: Mapping[str, str], topics: 
     return {**connection.fetched_aliases, **aliases} if aliases else connection.fetched_aliases
 
 
-async def _restore_later(awaited: Any, aliases: Mapping[str, str]) -> Any:
+def _restored(request: Any, response: Any, aliases: Mapping[str, str]) -> Any:
+    """A request without a response may be sent again, as the client has sent it."""
+    restore_aliases(request if response is None else response, aliases)
+    return response
+
+
+async def _restore_later(request: Any, awaited: Any, aliases: Mapping[str, str]) -> Any:
     response = await awaited
     if inspect.isawaitable(response):  # it waited for a coordinator, and waits for something else
         response = await response
-    if response is not None:
-        restore_aliases(response, aliases)
-    return response
+    return _restored(request, response, aliases)

@@ -1,4 +1,5 @@
 """Kafka's offset checkpoint files: a version, a count, and one line `topic partition offset` for each partition.
+The names of topics are escaped.
 
 A digit that changed would be another offset, for example a later log start. So the last line of ours has a checksum of
 the others, under a name that no topic can have: Kafka takes it for a partition that it does not know. A file without it
@@ -8,13 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 
 from odradek.host.disk import Disk
+from odradek.log.escaped_names import escape_topic, unescape_topic
 from odradek.protocol.checksum import crc32c
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.topic_partition import TopicPartition
 
 _VERSION = 0
 CHECKSUM_NAME = "##crc32c"  # two characters that no topic has: a changed bit leaves one
-_INVALID_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]")
+_INVALID_IN_NAMES = re.compile(r"[^A-Za-z0-9._%-]")
 
 
 class OffsetCheckpoint:
@@ -38,7 +40,7 @@ class OffsetCheckpoint:
 
 
 def encode_checkpoint(offsets: Mapping[TopicPartition, int]) -> bytes:
-    lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    lines = [f"{escape_topic(topic)} {partition} {offset}" for (topic, partition), offset in offsets.items()]
     if lines:
         lines.append(f"{CHECKSUM_NAME} 0 {_checksum_of(lines)}")
     return ("\n".join([str(_VERSION), str(len(lines)), *lines]) + "\n").encode()
@@ -62,7 +64,7 @@ def decode_checkpoint(data: bytes) -> dict[TopicPartition, int]:
             elif _INVALID_IN_NAMES.search(topic):
                 raise MalformedMessage(f"an offset checkpoint names the topic {topic!r}")
             else:
-                offsets[topic, int(partition)] = int(offset)
+                offsets[unescape_topic(topic), int(partition)] = int(offset)
     except (ValueError, IndexError) as error:
         raise MalformedMessage(f"not an offset checkpoint: {error}") from error
     if version != _VERSION or count != len(offsets):

@@ -12,6 +12,7 @@ from odradek.host.disk import Disk, Lock
 from odradek.host.host import Host
 from odradek.host.logs import get_logger
 from odradek.log.checkpoints import OffsetCheckpoint
+from odradek.log.escaped_names import escape_topic, unescape_topic
 from odradek.protocol.checksum import crc32c
 from odradek.protocol.topic_partition import TopicPartition
 
@@ -49,20 +50,10 @@ class MetaProperties:
     directory_id: uuid.UUID
 
 
-def escape_topic(name: str) -> str:
-    """The name of a topic as a part of the name of a file. Kafka's names stay as they are, and none of them has a '%';
-    names of topics in streams have '/' and ':'."""
-    return name.replace("/", "%2F").replace(":", "%3A")
-
-
-def _unescape(escaped: str) -> str:
-    return escaped.replace("%2F", "/").replace("%3A", ":")
-
-
 def partition_of(directory_name: str) -> TopicPartition | None:
     """The partition whose directory has this name."""
     match = _PARTITION_NAME.fullmatch(directory_name)
-    return None if match is None else (_unescape(match[1]), int(match[2]))
+    return None if match is None else (unescape_topic(match[1]), int(match[2]))
 
 
 def encode_uuid(value: uuid.UUID) -> str:
@@ -241,7 +232,7 @@ class LogDirectory:
         for name in self._host.disk.list_directory(self.path):
             match = _FUTURE_NAME.fullmatch(name)
             if match and self._host.disk.is_directory(f"{self.path}/{name}"):
-                found.setdefault((_unescape(match[1]), int(match[2])), []).append(f"{self.path}/{name}")
+                found.setdefault((unescape_topic(match[1]), int(match[2])), []).append(f"{self.path}/{name}")
         return found
 
     def write_partition_metadata(self, topic: str, index: int, topic_id: uuid.UUID, path: str | None = None) -> None:

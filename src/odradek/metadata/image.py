@@ -31,7 +31,7 @@ from odradek.metadata.changes import (
     UserChange,
 )
 from odradek.metadata.features import SUPPORTED_FEATURES
-from odradek.metadata.streams import TOPIC_SEPARATOR, split_name
+from odradek.metadata.streams import TOPIC_SEPARATOR, split_alias, split_name
 from odradek.metadata.topic_names import collision_key
 from odradek.metadata.users import UserDraft, UserImage
 from odradek.security.acls.index import AclDraft, AclIndex
@@ -95,6 +95,11 @@ class MetadataImage:
     def stream_of(self, topic: str) -> StreamImage | None:
         """The stream that the topic with this name belongs to, or would belong to."""
         return self.streams.get(split_name(topic).path) if self.streams else None
+
+    def full_name(self, name: str) -> str:
+        """The full name that a name stands for if it is the alias of a topic in a stream."""
+        found = split_alias(name) if self.streams else None
+        return name if found is None or found.path not in self.streams else found.name
 
     def topic_overrides(self, name: str) -> Mapping[str, str]:
         """The settings of a topic over the defaults of brokers: those of its stream, and its own over them."""
@@ -276,10 +281,8 @@ class _Draft:
     def _change_stream(self, stream: StreamImage) -> None:
         streams = self._writable_streams()
         present = streams.get(stream.path)
-        if (None if present is None else present.stream_id) != stream.stream_id and (
-            present is not None or any(each.stream_id == stream.stream_id for each in streams.values())
-        ):
-            raise InvalidChange(f"there is another stream {stream.path}, or with the id {stream.stream_id}")
+        if present is not None and present.stream_id != stream.stream_id:
+            raise InvalidChange(f"there is another stream {stream.path}, with the id {present.stream_id}")
         streams[stream.path] = stream
 
     def _delete_stream(self, stream_id: uuid.UUID) -> None:

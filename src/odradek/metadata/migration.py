@@ -20,6 +20,7 @@ from odradek.metadata.changes import (
     TopicCreated,
 )
 from odradek.metadata.image import ConfigResource
+from odradek.metadata.streams import alias_prefix
 from odradek.metadata.topic_names import collision_key
 from odradek.metadata.users import decide_user_migration
 
@@ -100,7 +101,10 @@ def _migrate_topics(source: MetadataImage, target: MetadataImage, changes: list[
     present = 0
     for stream in source.streams.values():
         theirs = target.streams.get(stream.path)
-        if theirs is None:
+        taken = next((name for name in target.topics if name.startswith(alias_prefix(stream.path))), None)
+        if theirs is None and taken is not None:
+            collisions.append(f"stream {stream.path} (the cluster's topic {taken} would be an alias in it)")
+        elif theirs is None:
             changes.append(StreamChanged(stream))
         elif theirs != stream:
             collisions.append(f"stream {stream.path}")
@@ -112,6 +116,8 @@ def _migrate_topics(source: MetadataImage, target: MetadataImage, changes: list[
             present += 1
         elif existing is not None:
             collisions.append(f"topic {topic.name}")
+        elif target.full_name(topic.name) != topic.name:
+            collisions.append(f"topic {topic.name} (the cluster has a stream in which it would be an alias)")
         elif similar is not None:
             collisions.append(f"topic {topic.name} (the cluster has {similar}, which differs in . and _ only)")
         else:

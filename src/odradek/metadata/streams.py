@@ -15,7 +15,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.conventions.dataclass import dataclass
-from odradek.log.log_directory import escape_topic
+from odradek.log.escaped_names import escape_topic
 
 if TYPE_CHECKING:
     import uuid
@@ -27,7 +27,6 @@ _ALIAS_SEPARATOR = ".."
 MAX_ESCAPED_BYTES = 209
 """Of a name on disk, which leaves room for the partition, and for the UUID and the suffix of a directory that moves or
 is deleted, in the 255 bytes of a file name."""
-PERMISSIONS = ("admin", "topic", "produce", "consume", "copy")
 
 _LEGAL_PATH = re.compile(r"(?:/[a-zA-Z0-9_-]+)+", re.ASCII)
 _LIMIT_TEXT = f"with its topic, and with 3 bytes for each '/' and ':', it has at most {MAX_ESCAPED_BYTES} bytes"
@@ -36,8 +35,8 @@ _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamImage:
-    """`settings` are topic settings, by Kafka's names. `permissions` are expressions (`security/permissions`) by the
-    names of `PERMISSIONS`; one that is missing allows nobody."""
+    """`settings` are topic settings, by Kafka's names. `permissions` are expressions (`security/access_expressions`) by
+    the names of `stream_permissions.PERMISSIONS`; one that is missing allows nobody."""
 
     path: str
     stream_id: uuid.UUID
@@ -84,6 +83,12 @@ def split_alias(alias: str) -> StreamTopicName | None:
         return None
     found = StreamTopicName("/" + path.replace(".", "/"), topic)
     return found if _LEGAL_PATH.fullmatch(found.path) else None
+
+
+def split_alias_prefix(prefix: str) -> StreamTopicName | None:
+    """The common beginning of all names in a stream, which rules name, by that of their aliases."""
+    path = "/" + prefix.removesuffix(_ALIAS_SEPARATOR).replace(".", "/")
+    return StreamTopicName(path, "") if prefix == alias_prefix(path) else None
 
 
 def illegal_path_reason(path: str) -> str | None:

@@ -1,7 +1,8 @@
 """Expressions over users, groups and roles that say who may do something: `u:ann | (g:plant & !r:guest)`. Pure.
 
 `u:`, `g:` and `r:` name a user, a group and a role. `!` binds closer than `&`, and `&` closer than `|`. `p` alone
-stands for everybody, the empty expression for nobody. The user `ann` is the principal `User:ann`.
+stands for everybody, the empty expression for nobody. The user `ann` is the principal `User:ann`. A name with spaces or
+operators stands in quotes, `u:"CN=ann, OU=plant"`, in which `\\` stands before a quote and before itself.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from collections.abc import Set as AbstractSet
 
-MAX_EXPRESSION_BYTES = 64 * 1024
+MAX_EXPRESSION_BYTES = 4 * 1024
 EVERYBODY = "p"
-_CACHED_EXPRESSIONS = 1000
+_CACHED_EXPRESSIONS = 256  # each up to 100 KB
 _LONGEST_SHOWN = 30
 _A_NAME = "u:, g: or r: with a name"
 
-_TOKEN = re.compile(r"\s*(?:([&|!()])|([ugr]):([^\s&|!()]+))")
+_TOKEN = re.compile(r"""\s*(?:([&|!()])|([ugr]):(?:([^\s&|!()"]+)|"((?:[^"\\]|\\["\\])+)"))""")
+_PLAIN_NAME = re.compile(r'[^\s&|!()"]+')
 _PRECEDENCE = {"|": 1, "&": 2, "!": 3}
 
 
@@ -131,8 +133,9 @@ def _tokens(text: str) -> Iterator[tuple[int, Name | str]]:
             if text[position:].split(maxsplit=1)[0] == EVERYBODY:
                 raise ExpressionError("p stands for everybody and cannot be combined with others")
             raise _expected(f"{_A_NAME}, or one of & | ! ( )", text, position)
-        operator, kind, name = match.groups()
-        yield match.start(1 if operator else 2), operator or Name(kind, name)
+        operator, kind, name, quoted = match.groups()
+        text_of_name = name or re.sub(r"\\(.)", r"\1", quoted or "")
+        yield match.start(1 if operator else 2), operator or Name(kind, text_of_name)
         position = match.end()
 
 
@@ -140,3 +143,10 @@ def _expected(what: str, text: str, position: int) -> ExpressionError:
     rest = text[position:].strip()
     shown = rest if len(rest) <= _LONGEST_SHOWN else rest[:_LONGEST_SHOWN] + "…"
     return ExpressionError(f"expected {what} at character {position + 1}, " + (f"not '{shown}'" if rest else "the end"))
+
+
+def expression_of_user(name: str) -> str:
+    """The expression that allows this user alone."""
+    if _PLAIN_NAME.fullmatch(name):
+        return f"u:{name}"
+    return 'u:"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from odradek.replica.periodic_tasks import PeriodicTask
     from odradek.security.acls.decisions import AccessRules
     from odradek.security.acls.index import AclIndex
+    from odradek.security.acls.stream_permissions import Members
     from odradek.security.audit.log import AuditLog
     from odradek.security.authorizer import Authorizer
 
@@ -38,9 +39,12 @@ def build_authorizer(
     from odradek.server.members_file import MembersFile  # noqa: PLC0415 - few brokers have one
 
     file = MembersFile(path, host)
-    file.load()
-    authorizer = AclAuthorizer(lambda: metadata.image, rules, lambda: file.members)
-    file.after_change = authorizer.forget
+    authorizer = AclAuthorizer(lambda: metadata.image, rules, file.load())
+
+    def replace_members(members: Members) -> None:
+        authorizer.members = members
+
+    file.after_change = replace_members
     add_periodic(file)
     return authorizer
 

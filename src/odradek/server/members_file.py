@@ -1,5 +1,5 @@
 """The file that says which users are in which groups and roles, for the permissions of streams. It is read again when
-it has changed; one that cannot be read leaves the last that could."""
+it has changed. A file that cannot be read is ignored; the previous members stay."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from odradek.configuration.config_types import ConfigError
 from odradek.host.logs import get_logger
-from odradek.security.acls.stream_permissions import Members, parse_members
+from odradek.security.acls.stream_permissions import parse_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.host import Host
+    from odradek.security.acls.stream_permissions import Members
 
 log = get_logger(__name__)
 
@@ -22,7 +23,7 @@ INTERVAL_MS = 10_000.0
 
 
 class MembersFile:
-    """A task of housekeeping. `after_change` is called when other users are in groups."""
+    """A task of housekeeping. `after_change` is called with the members when they have changed."""
 
     name = "groups of users"
 
@@ -30,14 +31,13 @@ class MembersFile:
         self._path = path
         self._host = host
         self._content = b""
-        self.members = Members()
-        self.after_change: Callable[[], None] = lambda: None
+        self.after_change: Callable[[Members], None] = lambda _: None
 
-    def load(self) -> None:
+    def load(self) -> Members:
         """At the start, when a file that cannot be read is an error. Blocks."""
         try:
             self._content = self._host.disk.read_file(self._path)
-            self.members = parse_members(self._content.decode())
+            return parse_members(self._content.decode())
         except (OSError, ValueError) as problem:
             raise ConfigError(SETTING, self._path, str(problem)) from problem
 
@@ -49,13 +49,13 @@ class MembersFile:
             content = await self._host.workers.run(self._host.disk.read_file, self._path)
             if content == self._content:
                 return
-            self.members = parse_members(content.decode())
+            members = parse_members(content.decode())
         except (OSError, ValueError) as problem:
             log.error("the groups of users could not be read; the last ones stay", path=self._path, reason=problem)
             return
         self._content = content
         log.info("the groups of users have changed", path=self._path)
-        self.after_change()
+        self.after_change(members)
 
     async def stop(self) -> None:
         pass

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from odradek.configuration.config_types import ConfigSource
+from odradek.configuration.config_types import ConfigResourceType, ConfigSource
+from odradek.controller.decisions.configs import ConfigAlteration, ConfigOperation, decide_alteration
 from odradek.controller.decisions.request_results import decide_topic_creations
 from odradek.controller.decisions.streams import (
     StreamRequest,
@@ -14,10 +15,11 @@ from odradek.controller.decisions.streams import (
     decide_stream_edits,
 )
 from odradek.controller.decisions.topics import Cluster, NewTopic, decide_topic
-from odradek.metadata.changes import StreamChanged
-from odradek.metadata.streams import PERMISSIONS, StreamImage
+from odradek.metadata.changes import ConfigsChanged, StreamChanged
+from odradek.metadata.streams import StreamImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
+from odradek.security.acls.stream_permissions import PERMISSIONS
 from tests.controller.decisions.test_topics import TOPIC_ID, topic
 from tests.controller.decisions.test_topics import cluster as plain_cluster
 
@@ -56,6 +58,11 @@ def test_the_creator_has_what_is_given_to_nobody_else() -> None:
         (StreamRequest(path="/b", default_partitions=-1), ErrorCode.INVALID_PARTITIONS, "not -1"),
         (StreamRequest(path="/b", settings={"retention.ms": "x"}), ErrorCode.INVALID_CONFIG, "retention.ms"),
         (StreamRequest(path="/b", settings={"retention.mss": "1"}), ErrorCode.INVALID_CONFIG, "retention.mss"),
+        (
+            StreamRequest(path="/b", settings={"leader.replication.throttled.replicas": "*"}),
+            ErrorCode.INVALID_CONFIG,
+            "a setting of single topics",
+        ),
         (StreamRequest(path="/b", permissions={"read": "p"}), ErrorCode.INVALID_REQUEST, "no permission 'read'"),
         (StreamRequest(path="/b", permissions={"admin": "u:a &"}), ErrorCode.INVALID_REQUEST, "'admin' cannot be read"),
     ],
@@ -112,3 +119,28 @@ def test_a_topic_needs_its_stream() -> None:
     refusal = decide_topic(NewTopic(name="/none:a"), cluster(default_partitions=1))
     reason = "Topic name is invalid: there is no stream '/none' for '/none:a'"
     assert refusal == Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+
+
+def test_an_ordinary_topic_cannot_have_the_name_of_an_alias() -> None:
+    refusal = decide_topic(NewTopic(name="plant.pumps..a"), cluster(default_partitions=1))
+    reason = f"Topic name is invalid: 'plant.pumps..a' is the alias of '{PATH}:a'"
+    assert refusal == Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+
+
+def test_settings_of_a_stream_and_of_its_topics_are_checked_together() -> None:
+    at = cluster(f"{PATH}:a", settings={"min.compaction.lag.ms": "100"})
+    lag = ConfigAlteration(ConfigResourceType.TOPIC, f"{PATH}:a", [ConfigOperation("max.compaction.lag.ms", 0, "50")])
+    assert isinstance(decide_alteration(lag, at.image, at.config), Refusal)
+    own = at.image.apply(ConfigsChanged(ConfigResourceType.TOPIC, f"{PATH}:a", {"max.compaction.lag.ms": "200"}))
+    after = Cluster(own, at.config, at.random_below, at.new_topic_id)
+    request = StreamRequest(path=PATH, settings={"min.compaction.lag.ms": "300"})
+    ((_, refusal),), _ = decide_stream_edits([request], after)
+    assert refusal is not None
+    assert f"With the settings of the topic '{PATH}:a'" in (refusal.message or "")
+
+
+def test_a_list_of_the_stream_is_appended_to() -> None:
+    at = cluster(f"{PATH}:a", settings={"cleanup.policy": "compact"})
+    append = ConfigAlteration(ConfigResourceType.TOPIC, f"{PATH}:a", [ConfigOperation("cleanup.policy", 2, "delete")])
+    changed = decide_alteration(append, at.image, at.config)
+    assert changed == ConfigsChanged(ConfigResourceType.TOPIC, f"{PATH}:a", {"cleanup.policy": "compact,delete"})

@@ -11,6 +11,7 @@ from odradek.security.acls.authorizer import AclAuthorizer
 from odradek.security.acls.bindings import AclBinding, PatternType, Permission
 from odradek.security.acls.decisions import AccessRules, Decision, decide
 from odradek.security.acls.index import AclDraft, AclIndex
+from odradek.security.acls.stream_permissions import parse_members
 from odradek.security.authorizer import Operation, Resource, ResourceType
 from odradek.security.principals import Principal
 
@@ -157,3 +158,13 @@ def test_permissions_of_streams_take_effect_at_once_and_other_commits_keep_the_c
     assert authorizer._known.cache is cache
     rules.add(READS._replace(resource_name="/plant/pumps:warning", permission=Permission.DENY))
     assert not authorizer.allows(Peer(), Operation.READ, topic)
+
+
+def test_other_members_of_groups_take_effect_at_once() -> None:
+    rules = Rules()
+    rules.lists = Lists(streams={"/plant/pumps": Stream({"consume": "g:plant"})})
+    authorizer = AclAuthorizer(rules.current, AccessRules())
+    topic = Resource(ResourceType.TOPIC, "/plant/pumps:warning")
+    assert not authorizer.allows(Peer(), Operation.READ, topic)
+    authorizer.members = parse_members("g:plant = alice")
+    assert authorizer.allows(Peer(), Operation.READ, topic)

@@ -14,7 +14,8 @@ READ, WRITE, CREATE, DELETE, ALTER = (
     Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DELETE, Operation.ALTER,
 )  # fmt: skip
 DESCRIBE, ALTER_CONFIGS, DESCRIBE_CONFIGS = Operation.DESCRIBE, Operation.ALTER_CONFIGS, Operation.DESCRIBE_CONFIGS
-ALL = (READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, ALTER_CONFIGS, DESCRIBE_CONFIGS)
+EVERYTHING = Operation.ALL
+ALL = (EVERYTHING, READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, ALTER_CONFIGS, DESCRIBE_CONFIGS)
 TOPIC = "/plant/pumps:warning"
 
 
@@ -44,10 +45,10 @@ def allowed(
 @pytest.mark.parametrize(
     ("permission", "operations"),
     [
-        ("produce", {WRITE, DESCRIBE}),
+        ("produce", {WRITE, CREATE, DESCRIBE}),
         ("consume", {READ, DESCRIBE}),
         ("topic", {CREATE, DELETE, ALTER, DESCRIBE}),
-        ("admin", {ALTER_CONFIGS, DESCRIBE_CONFIGS, DESCRIBE}),
+        ("admin", {EVERYTHING, ALTER_CONFIGS, DESCRIBE_CONFIGS, DESCRIBE}),
         ("copy", {READ, WRITE, CREATE, DESCRIBE, DESCRIBE_CONFIGS}),
     ],
 )
@@ -93,6 +94,15 @@ def test_super_users_and_rules_come_before_the_permissions_of_a_stream() -> None
     assert reason(index(rule(Permission.DENY))) == (False, Reason.ACL, None)
     assert reason(index(rule(Permission.DENY)), "User:ann") == (True, Reason.SUPER_USER, None)
     assert reason(index(rule(Permission.ALLOW, WRITE))) == (True, Reason.STREAM, "consume")
+
+
+def test_a_topic_of_a_stream_is_not_one_without_rules() -> None:
+    """`allow.everyone.if.no.acl.found` opens ordinary topics without rules to everybody."""
+    streams = StreamPermissions({"/plant/pumps": Stream({"consume": "", "produce": "u:x |"})})
+    rules = AccessRules(allow_without_acls=True)
+    actor = Actor("User:ann", "10.0.0.1")
+    for operation, name, is_allowed in ((READ, TOPIC, False), (WRITE, TOPIC, False), (READ, "plain", True)):
+        assert decide(index(), rules, actor, operation, ResourceType.TOPIC, name, streams).is_allowed is is_allowed
 
 
 def test_a_stream_counts_where_any_topic_does() -> None:

@@ -260,7 +260,7 @@ def check_log_directory(path: str, checks: list[PartitionCheck], *, is_live: boo
         findings.append(Finding(os.path.join(path, log_directory.META_PROPERTIES_FILE), str(problem), Remedy.ASK))
     if checks and os.path.exists(os.path.join(path, log_directory.LOCK_FILE)):  # not a copy
         findings += _check_whole(path, checks)
-    ends = {os.path.basename(check.path): check.end_offset for check in checks}
+    ends = {log_directory.partition_of(os.path.basename(check.path)): check.end_offset for check in checks}
     for name, meaning in _CHECKPOINTS.items():
         file_path = os.path.join(path, name)
         try:
@@ -272,7 +272,7 @@ def check_log_directory(path: str, checks: list[PartitionCheck], *, is_live: boo
             findings.append(Finding(file_path, str(problem), Remedy.SET_ASIDE))
             continue
         for (topic, index), offset in offsets.items():
-            end_offset = ends.get(f"{topic}-{index}")
+            end_offset = ends.get((topic, index))
             if end_offset is not None and offset > end_offset and not is_live:
                 text = f"{topic}-{index}: {meaning} {offset} is after the end of its log, {end_offset}"
                 findings.append(Finding(file_path, text, Remedy.ASK))

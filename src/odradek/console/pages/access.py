@@ -162,7 +162,7 @@ def check_access(cluster: Cluster, fields: Mapping[str, str]) -> AccessAnswer:
     found = acls.check_access(cluster, principal, acls.OPERATIONS[operation], acls.TYPES[kind], name, host)
     verb = "may" if found.decision.is_allowed else "may not"
     resource = "the cluster" if kind == "cluster" else f"{kind} {name}"
-    note = "" if found.knows_settings else acls.UNKNOWN_SETTINGS
+    note = found.unknown if found.knows_settings else acls.UNKNOWN_SETTINGS
     sentence = f"{principal} {verb} {operation} on {resource}"
     return AccessAnswer(found.decision.is_allowed, sentence, acls.explanation(found.decision, found.expression), note)
 

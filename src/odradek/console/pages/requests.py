@@ -214,12 +214,12 @@ def topic_path(name: str, page: str = "") -> str:
 
 class _TopicName(Convertor[str]):
     """A topic in a path, such as `{name:topic}`. The name of one in a stream, /plant/pumps:warning, has slashes, which
-    servers decode before they look for the page."""
+    servers decode before they look for the page, and of which proxies may merge the first with the one before it."""
 
-    regex = "(?:(?:/[^:/]+)+:)?[^/]+"
+    regex = "(?:/?[^:/]+(?:/[^:/]+)*:)?[^/]+"
 
     def convert(self, value: str) -> str:
-        return value
+        return f"/{value}" if ":" in value and not value.startswith("/") else value
 
     def to_string(self, value: str) -> str:
         return value

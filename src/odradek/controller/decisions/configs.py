@@ -111,6 +111,8 @@ def decide_alteration(
     if isinstance(resource_type, Refusal):
         return resource_type
     current = image.configs_of(resource_type, request.resource_name)
+    if resource_type is ConfigResourceType.TOPIC:  # a list of the stream's is appended to
+        current = image.topic_overrides(request.resource_name)
     changes: dict[str, str | None] = {}
     for each in request.operations:
         value = _altered_value(each, resource_type, current.get(each.name))
@@ -249,7 +251,8 @@ def _check_topic(name: str, values: Mapping[str, str], image: MetadataImage, con
     reason = illegal_name_reason(name)
     if reason is not None:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
-    refusal = check_topic_configs(values, config)
+    stream = image.stream_of(name)
+    refusal = check_topic_configs(values if stream is None else {**stream.settings, **values}, config)
     if refusal is None and name not in image.topics:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     return refusal

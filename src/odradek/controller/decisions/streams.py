@@ -9,24 +9,30 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.configuration.config_types import ConfigResourceType
 from odradek.configuration.topic_configs import check_topic_configs
-from odradek.controller.decisions.topics import MAX_PARTITIONS_PER_REQUEST, duplicates
+from odradek.controller.decisions.topics import MAX_PARTITIONS_PER_REQUEST, QUOTA_EXCEEDED, duplicates
 from odradek.conventions.dataclass import dataclass
 from odradek.metadata.changes import StreamChanged, StreamDeleted
 from odradek.metadata.image import merge
-from odradek.metadata.streams import PERMISSIONS, StreamImage, alias_prefix, illegal_path_reason
+from odradek.metadata.streams import TOPIC_SEPARATOR, StreamImage, alias_prefix, illegal_path_reason
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
-from odradek.security.access_expressions import ExpressionError, parse_expression
+from odradek.security.access_expressions import ExpressionError, expression_of_user, parse_expression
+from odradek.security.acls.stream_permissions import PERMISSIONS
+from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.decisions.topics import Cluster
     from odradek.metadata.changes import Change
     from odradek.metadata.image import MetadataImage
 
+MOST_STREAMS_PER_REQUEST = 1_000
+_TOO_MANY = Refusal(ErrorCode.POLICY_VIOLATION, f"A request may name {MOST_STREAMS_PER_REQUEST} streams.")
+# They name single partitions, or all of a topic.
+_SETTINGS_OF_TOPICS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 _NAMED_TWICE = Refusal(ErrorCode.INVALID_REQUEST, "The request names this stream more than once.")
 
 
@@ -50,7 +56,7 @@ def decide_stream_creations(
     requests: Sequence[StreamRequest], owner: str, cluster: Cluster
 ) -> tuple[list[StreamResult], list[Change]]:
     """The owner gets every permission that the request does not name."""
-    own = dict.fromkeys(PERMISSIONS, f"u:{owner}")
+    own = dict.fromkeys(PERMISSIONS, expression_of_user(owner))
 
     def draft(request: StreamRequest) -> StreamImage | Refusal:
         refusal = _check_new_path(request.path, cluster.image)
@@ -65,7 +71,9 @@ def decide_stream_edits(requests: Sequence[StreamRequest], cluster: Cluster) -> 
     return _decide(requests, lambda request: cluster.image.streams.get(request.path) or unknown(request.path), cluster)
 
 
-def decide_stream_deletions(paths: Iterable[str], cluster: Cluster) -> tuple[list[StreamResult], list[Change]]:
+def decide_stream_deletions(
+    paths: Iterable[str], cluster: Cluster, mutations: MutationQuota = UNLIMITED_MUTATIONS
+) -> tuple[list[StreamResult], list[Change]]:
     results: list[StreamResult] = []
     changes: list[Change] = []
     for path in dict.fromkeys(paths):
@@ -74,6 +82,8 @@ def decide_stream_deletions(paths: Iterable[str], cluster: Cluster) -> tuple[lis
             refusal = Refusal(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
         elif stream is None:
             refusal = unknown(path)
+        elif not mutations.allows(_partition_count(path, cluster.image)):
+            refusal = QUOTA_EXCEEDED
         else:
             changes.append(StreamDeleted(stream.stream_id))
             results.append(StreamResult(path))
@@ -82,9 +92,16 @@ def decide_stream_deletions(paths: Iterable[str], cluster: Cluster) -> tuple[lis
     return results, changes
 
 
+def _partition_count(path: str, image: MetadataImage) -> int:
+    prefix = path + TOPIC_SEPARATOR
+    return sum(len(topic.partitions) for name, topic in image.topics.items() if name.startswith(prefix))
+
+
 def _decide(
     requests: Sequence[StreamRequest], draft: Callable[[StreamRequest], StreamImage | Refusal], cluster: Cluster
 ) -> tuple[list[StreamResult], list[Change]]:
+    if len(requests) > MOST_STREAMS_PER_REQUEST:
+        return refuse_streams([request.path for request in requests], _TOO_MANY), []
     repeated = duplicates(request.path for request in requests)
     results = [StreamResult(path, _NAMED_TWICE) for path in repeated]
     changes: list[Change] = []
@@ -92,7 +109,7 @@ def _decide(
         if request.path in repeated:
             continue
         begun = draft(request)
-        edited = begun if isinstance(begun, Refusal) else _edit(begun, request, cluster.config)
+        edited = begun if isinstance(begun, Refusal) else _edit(begun, request, cluster)
         if isinstance(edited, Refusal):
             results.append(StreamResult(request.path, edited))
             continue
@@ -102,13 +119,13 @@ def _decide(
     return results, changes
 
 
-def _edit(stream: StreamImage, request: StreamRequest, config: BrokerConfig) -> StreamImage | Refusal:
+def _edit(stream: StreamImage, request: StreamRequest, cluster: Cluster) -> StreamImage | Refusal:
     partitions = stream.default_partitions if request.default_partitions is None else request.default_partitions
     if not 1 <= partitions <= MAX_PARTITIONS_PER_REQUEST:
         reason = f"A topic has 1 to {MAX_PARTITIONS_PER_REQUEST} partitions, not {partitions}."
         return Refusal(ErrorCode.INVALID_PARTITIONS, reason)
     settings = merge(stream.settings, request.settings)
-    refusal = check_topic_configs(settings, config) or _check_permissions(request.permissions)
+    refusal = _check_settings(stream.path, settings, cluster) or _check_permissions(request.permissions)
     if refusal is not None:
         return refusal
     return replace(
@@ -118,6 +135,24 @@ def _edit(stream: StreamImage, request: StreamRequest, config: BrokerConfig) -> 
         settings=settings,
         permissions={**stream.permissions, **request.permissions},
     )
+
+
+def _check_settings(path: str, settings: Mapping[str, str], cluster: Cluster) -> Refusal | None:
+    """Of the stream, and together with those that its topics have of their own."""
+    of_topics = next((name for name in _SETTINGS_OF_TOPICS if name in settings), None)
+    if of_topics is not None:
+        return Refusal(ErrorCode.INVALID_CONFIG, f"{of_topics} is a setting of single topics, not of a stream.")
+    refusal = check_topic_configs(settings, cluster.config)
+    if refusal is not None:
+        return refusal
+    prefix = path + TOPIC_SEPARATOR
+    for resource, own in cluster.image.configs.items():
+        if resource.type is ConfigResourceType.TOPIC and resource.name.startswith(prefix):
+            refusal = check_topic_configs({**settings, **own}, cluster.config)
+            if refusal is not None:
+                message = f"With the settings of the topic '{resource.name}': {refusal.message}"
+                return refusal._replace(message=message)
+    return None
 
 
 def _check_permissions(permissions: Mapping[str, str]) -> Refusal | None:

@@ -121,7 +121,7 @@ def decide_topics(
 
 
 def decide_topic(request: NewTopic, cluster: Cluster) -> tuple[TopicImage, list[Change]] | Refusal:
-    refusal = _check_new_name(request.name, cluster.image) or _check_new_configs(request, cluster.config)
+    refusal = _check_new_name(request.name, cluster.image) or _check_new_configs(request, cluster)
     if refusal is not None:
         return refusal
     placed = _place_as_assigned(request, cluster) if request.assignments else _place(request, cluster)
@@ -152,6 +152,8 @@ def _check_new_name(name: str, image: MetadataImage) -> Refusal | None:
     reason = illegal_name_reason(name)
     if reason is None and is_stream_topic(name) and image.stream_of(name) is None:
         reason = f"Topic name is invalid: there is no stream '{split_name(name).path}' for '{name}'"
+    if image.full_name(name) != name:
+        reason = f"Topic name is invalid: '{name}' is the alias of '{image.full_name(name)}'"
     if reason is not None:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
     key = collision_key(name)
@@ -164,13 +166,15 @@ def _refuse_collision(name: str, other: str) -> Refusal:
     return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
-def _check_new_configs(request: NewTopic, config: BrokerConfig) -> Refusal | None:
+def _check_new_configs(request: NewTopic, cluster: Cluster) -> Refusal | None:
     nulls = [name for name, value in request.configs.items() if value is None]
     if nulls:
         return Refusal(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")
     if not request.configs:
         return None
-    return check_topic_configs({name: value for name, value in request.configs.items() if value is not None}, config)
+    own = {name: value for name, value in request.configs.items() if value is not None}
+    stream = cluster.image.stream_of(request.name)
+    return check_topic_configs(own if stream is None else {**stream.settings, **own}, cluster.config)
 
 
 def _place(request: NewTopic, cluster: Cluster) -> list[Replicas] | Refusal:

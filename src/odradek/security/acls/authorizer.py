@@ -55,7 +55,7 @@ class AccessLists(Protocol):
     def streams(self) -> Mapping[str, Stream]: ...
 
 
-class _Known(NamedTuple):
+class _DecisionState(NamedTuple):
     """What decides, and the answers that it has given."""
 
     lists: AccessLists
@@ -72,18 +72,17 @@ class AclAuthorizer:
 
     uses_acls = True
 
-    def __init__(
-        self, current: Callable[[], AccessLists], rules: AccessRules, members: Callable[[], Members] = Members
-    ) -> None:
+    def __init__(self, current: Callable[[], AccessLists], rules: AccessRules, members: Members | None = None) -> None:
+        self.members = members or Members()
+        """The groups and roles of users. Others take their place when they change."""
         self._current = current
         self._rules = rules
-        self._members = members
-        self._known = self._look(current(), None)
+        self._known = self._refreshed(current(), None)
 
     def allows(self, client: Client, operation: Operation, resource: Resource) -> bool:
         known = self._known
-        if self._current() is not known.lists:
-            known = self._known = self._look(self._current(), known)
+        if self._current() is not known.lists or self.members is not known.permissions.members:
+            known = self._known = self._refreshed(self._current(), known)
         principal = client.principal
         resource_type, name = resource
         # Not the principal itself: its hash is computed in Python.
@@ -99,8 +98,8 @@ class AclAuthorizer:
 
     def allows_any(self, client: Client, operation: Operation, resource_type: ResourceType) -> bool:
         known = self._known
-        if self._current() is not known.lists:
-            known = self._known = self._look(self._current(), known)
+        if self._current() is not known.lists or self.members is not known.permissions.members:
+            known = self._known = self._refreshed(self._current(), known)
         principal = client.principal
         asker = principal.name, principal.type, client.host, operation, resource_type
         try:
@@ -111,12 +110,13 @@ class AclAuthorizer:
             known.cache.keep(asker, _ANY_NAME, is_allowed)
             return is_allowed
 
-    def forget(self) -> None:
-        """Who is in which group has changed."""
-        self._known = self._look(self._current(), None)
-
-    def _look(self, lists: AccessLists, before: _Known | None) -> _Known:
+    def _refreshed(self, lists: AccessLists, before: _DecisionState | None) -> _DecisionState:
         """Most commits change nothing that decides: the cache stays."""
-        if before is not None and before.acls is lists.acls and before.permissions.streams is lists.streams:
+        permissions = StreamPermissions(lists.streams, self.members)
+        if before is not None and before.acls is lists.acls and _are_same(before.permissions, permissions):
             return before._replace(lists=lists)
-        return _Known(lists, lists.acls, StreamPermissions(lists.streams, self._members()), _Cache())
+        return _DecisionState(lists, lists.acls, permissions, _Cache())
+
+
+def _are_same(before: StreamPermissions, after: StreamPermissions) -> bool:
+    return before.streams is after.streams and before.members is after.members

@@ -96,7 +96,7 @@ def decide(
         return Decision(True, Reason.ACL, allowed_by)
     if resource_type is ResourceType.TOPIC and (permission := streams.allowing(principal, operation, name)) is not None:
         return Decision(True, Reason.STREAM, permission=permission)
-    if has_acls:
+    if has_acls or (resource_type is ResourceType.TOPIC and streams.has_stream_of(name)):
         return _DENIED
     return Decision(rules.allow_without_acls, Reason.RESOURCE_WITHOUT_ACLS)
 

@@ -15,6 +15,7 @@ from odradek.coordinator.groups.group_records import (
     group_metadata_record,
     group_metadata_tombstone,
 )
+from odradek.metadata.streams import is_stream_topic, split_name
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_TIMESTAMP
 
@@ -139,10 +140,13 @@ class ClassicGroup:
         return ErrorCode.NONE if self.is_empty else ErrorCode.NON_EMPTY_GROUP
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """A group of consumers whose subscriptions cannot be decoded counts as subscribed to every topic."""
+        """A group of consumers whose subscriptions cannot be decoded counts as subscribed to every topic. Members that
+        name a topic of a stream by its alias have subscribed to it."""
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol
-        return topic in self.subscribed_topics
+        if topic in self.subscribed_topics:
+            return True
+        return is_stream_topic(topic) and split_name(topic).alias in self.subscribed_topics
 
     def expiry_base(self) -> Callable[[CommittedOffset], int] | None:
         """KIP-211: from when the group became empty, or from the commit when no member subscribes to the topic."""

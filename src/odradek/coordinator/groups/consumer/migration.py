@@ -90,7 +90,9 @@ def _converted(classic: ClassicGroup, image: MetadataImage) -> ConsumerGroup | N
             assignment = decode_assignment(member.assignment)
             if assignment.user_data:
                 return None
-            target = by_id({each.topic: each.partitions for each in assignment.assigned_partitions}, image)
+            target = by_id(
+                {image.full_name(each.topic): each.partitions for each in assignment.assigned_partitions}, image
+            )
         for _, metadata in member.protocols:
             decode_subscription(metadata)  # otherwise the group could not become a classic one again
         subscription = decode_subscription(member.metadata(chosen))
@@ -102,7 +104,7 @@ def _converted(classic: ClassicGroup, image: MetadataImage) -> ConsumerGroup | N
                 rack_id=subscription.rack_id,
                 client_id=member.client_id,
                 client_host=member.client_host,
-                topic_names=frozenset(subscription.topics),
+                topic_names=frozenset(map(image.full_name, subscription.topics)),
                 rebalance_timeout_ms=member.rebalance_timeout_ms,
                 classic=ClassicClient(member.session_timeout_ms, member.protocols),
                 epoch=classic.generation,
