@@ -188,3 +188,4 @@ def test_check_names_the_permission_of_a_stream(acl: Acl, secured: RunningBroker
     }
     acl("add", "--deny-principal", "User:alice", "--operation", "Read", "--topic", "/checked:a")
     assert acl("check", "User:alice", "Read", "topic:/checked:a").code == 1
+    assert acl("remove", "--topic", "/checked:a", "--yes").code == 0
