@@ -129,7 +129,7 @@ def test_views_and_tables_with_a_database_of_their_own_are_answered_from_it(url:
         pipeline: p
         warehouse: sqlite:///{tmp_path / "own.db"}
         sources: {{a: {{topic: a, schema: "id INT"}}}}
-        sinks: {{stored: {{from: a, table: pumps, mode: upsert, key: [id], url: "{url}"}}}}
+        sinks: {{stored: {{from: a, table: pumps, key: [id], url: "{url}"}}}}
         views: {{last: {{from: a, key: [id], url: "{url}"}}}}
         """
     )
