@@ -145,8 +145,7 @@ JOINED = """
       customers: {{jdbc: {{url: "jdbc:sqlite:{file}", table: customers}}{refresh}}}
     steps:
       named:
-        from: pay
-        join: {{table: customers, on: [id], how: left}}
+        sql: select p.*, c.name from pay p left join customers c using (id)
         expect: {{known: {{check: name is not null, otherwise: quarantine}}}}
     sinks:
       changing: {{from: named, python: "changing:change"}}
