@@ -142,7 +142,7 @@ def _requests(cluster: Cluster) -> BrokerRequests:
     requests = cluster.requests
     broker = live(requests.describe().brokers)[0]
     if DescribeStreamsRequest.api_key not in listed_apis(requests, broker):
-        raise UnsupportedRequest(f"broker {broker.broker_id} has no streams: only brokers of Odradek do, from 0.2 on")
+        raise UnsupportedRequest(f"broker {broker.broker_id} has no streams: only brokers of Odradek do")
     return requests
 
 

@@ -106,9 +106,8 @@ def _entries(resource: _Resource, context: RequestContext) -> list[ConfigEntry] 
                 return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
             if name not in services.image.topics:
                 return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            stream = services.image.stream_of(name)
             own = services.image.configs_of(ConfigResourceType.TOPIC, name)
-            return describe_topic_configs(own, config, names, None if stream is None else stream.settings)
+            return describe_topic_configs(own, config, names, services.image.inherited_settings(name))
         case ConfigResourceType.BROKER:
             if not name:
                 return describe_default_broker_configs(config, names)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from odradek.controller.decisions.streams import unknown
 from odradek.handlers.cooperative_scheduling import each_in_turn
 from odradek.handlers.stream_requests import may_administer
 from odradek.metadata.streams import TOPIC_SEPARATOR, is_stream_topic, split_name
@@ -42,8 +43,7 @@ async def handle(request: DescribeStreamsRequest, context: RequestContext) -> De
             if request.paths is not None:
                 described.append(DescribedStream(path=path, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         elif stream is None:
-            message = f"There is no stream '{path}'."
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            error, message = unknown(path)
             described.append(DescribedStream(path=path, error_code=error, error_message=message))
         else:
             described.append(_describe(stream, topics[path], partitions[path], context))

@@ -4,8 +4,8 @@ To access control lists, the stream `/streams/pump` is the topic name `/streams/
 their common prefix are rules for it.
 - AlterConfigs there allows changing defaults and settings.
 - All operations there allow changing permissions, which give any right: a rule for AlterConfigs alone does not.
-- A stream is deleted by whoever may do both that and delete each of its topics.
-The stream's permission `admin` allows the first two, `topic` the deletion of topics.
+- Deleting a stream needs AlterConfigs and Delete there, and Delete on each of its topics.
+The stream's permission `admin` has AlterConfigs and all operations there, `topic` has Delete.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def may_change_permissions(context: RequestContext, path: str) -> bool:
 
 
 def may_delete(context: RequestContext, path: str) -> bool:
-    prefix = path + TOPIC_SEPARATOR
+    own_name = path + TOPIC_SEPARATOR
     return may_administer(context, path) and all(
         context.allows_on_topic(Operation.DELETE, name)
-        for name in (prefix, *(each for each in context.services.image.topics if each.startswith(prefix)))
+        for name in (own_name, *(topic.name for topic in context.services.image.topics_of(path)))
     )
 
 

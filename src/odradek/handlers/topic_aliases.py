@@ -63,16 +63,15 @@ def has_topic_names(message: StructType) -> bool:
 
 
 def _replace(value: Any, names: _Names, find: Callable[[str], str | None]) -> None:
-    for name in names.own:
+    own = names.own
+    if names.resource is not None and getattr(value, names.resource[0]) == ResourceType.TOPIC:
+        own = (*own, names.resource[1])
+    for name in own:
         if (text := getattr(value, name)) and (other := find(text)) is not None:
             setattr(value, name, other)
     for name in names.lists:
         if texts := getattr(value, name):
             setattr(value, name, [find(text) or text for text in texts])
-    if names.resource is not None and getattr(value, names.resource[0]) == ResourceType.TOPIC:
-        name = names.resource[1]
-        if (text := getattr(value, name)) and (other := find(text)) is not None:
-            setattr(value, name, other)
     for name, below in names.below:
         part = getattr(value, name)
         for each in part if isinstance(part, list) else () if part is None else (part,):

@@ -31,14 +31,14 @@ from odradek.metadata.changes import (
     UserChange,
 )
 from odradek.metadata.features import SUPPORTED_FEATURES
-from odradek.metadata.streams import TOPIC_SEPARATOR, split_alias, split_name
+from odradek.metadata.streams import TOPIC_SEPARATOR, alias_prefix, split_alias, split_name
 from odradek.metadata.topic_names import collision_key
 from odradek.metadata.users import UserDraft, UserImage
 from odradek.security.acls.index import AclDraft, AclIndex
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from odradek.metadata.changes import Change
     from odradek.metadata.client_quotas import QuotaEntity
@@ -101,11 +101,28 @@ class MetadataImage:
         found = split_alias(name) if self.streams else None
         return name if found is None or found.path not in self.streams else found.name
 
+    def topics_of(self, path: str) -> Iterator[TopicImage]:
+        """The topics of a stream."""
+        prefix = path + TOPIC_SEPARATOR
+        return (topic for name, topic in self.topics.items() if name.startswith(prefix))
+
+    def topic_like_alias(self, path: str) -> str | None:
+        """An ordinary topic whose name would be an alias if there were a stream with this path."""
+        prefix = alias_prefix(path)
+        return next((name for name in self.topics if name.startswith(prefix)), None)
+
+    def with_inherited(self, topic: str, own: Mapping[str, str]) -> Mapping[str, str]:
+        """These settings of a topic over those of its stream."""
+        inherited = self.inherited_settings(topic)
+        return {**inherited, **own} if inherited else own
+
+    def inherited_settings(self, topic: str) -> Mapping[str, str]:
+        stream = self.stream_of(topic)
+        return {} if stream is None else stream.settings
+
     def topic_overrides(self, name: str) -> Mapping[str, str]:
         """The settings of a topic over the defaults of brokers: those of its stream, and its own over them."""
-        own = self.configs_of(ConfigResourceType.TOPIC, name)
-        stream = self.stream_of(name)
-        return own if stream is None or not stream.settings else {**stream.settings, **own}
+        return self.with_inherited(name, self.configs_of(ConfigResourceType.TOPIC, name))
 
     def feature_level(self, name: str) -> int:
         """The level of a supported feature that the cluster uses."""

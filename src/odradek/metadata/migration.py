@@ -20,7 +20,6 @@ from odradek.metadata.changes import (
     TopicCreated,
 )
 from odradek.metadata.image import ConfigResource
-from odradek.metadata.streams import alias_prefix
 from odradek.metadata.topic_names import collision_key
 from odradek.metadata.users import decide_user_migration
 
@@ -101,7 +100,7 @@ def _migrate_topics(source: MetadataImage, target: MetadataImage, changes: list[
     present = 0
     for stream in source.streams.values():
         theirs = target.streams.get(stream.path)
-        taken = next((name for name in target.topics if name.startswith(alias_prefix(stream.path))), None)
+        taken = target.topic_like_alias(stream.path)
         if theirs is None and taken is not None:
             collisions.append(f"stream {stream.path} (the cluster's topic {taken} would be an alias in it)")
         elif theirs is None:

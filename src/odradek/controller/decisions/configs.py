@@ -251,8 +251,7 @@ def _check_topic(name: str, values: Mapping[str, str], image: MetadataImage, con
     reason = illegal_name_reason(name)
     if reason is not None:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
-    stream = image.stream_of(name)
-    refusal = check_topic_configs(values if stream is None else {**stream.settings, **values}, config)
+    refusal = check_topic_configs(image.with_inherited(name, values), config)
     if refusal is None and name not in image.topics:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     return refusal

@@ -9,7 +9,7 @@ from odradek.controller.decisions.partition_change import PartitionRules
 from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.configuration.config_types import Value
@@ -31,15 +31,16 @@ class TopicRules:
         self.can_lead: Callable[[int], bool] = self.active_brokers.__contains__
 
     def of(self, topic: TopicImage) -> PartitionRules:
+        overrides = self._image.topic_overrides(topic.name)
         return PartitionRules(
-            min_in_sync=cast("int", self._value(topic, MIN_IN_SYNC)),
-            allows_unclean=cast("bool", self._value(topic, UNCLEAN_ELECTION)),
+            min_in_sync=cast("int", self._value(overrides, MIN_IN_SYNC)),
+            allows_unclean=cast("bool", self._value(overrides, UNCLEAN_ELECTION)),
             can_lead=self.can_lead,
             keeps_eligible_leaders=self._keeps_eligible_leaders,
         )
 
-    def _value(self, topic: TopicImage, name: str) -> Value:
-        text = self._image.topic_overrides(topic.name).get(name)
+    def _value(self, overrides: Mapping[str, str], name: str) -> Value:
+        text = overrides.get(name)
         return self._config.topic_defaults[name] if text is None else TOPIC_CONFIGS[name].parse(text)
 
 

@@ -170,6 +170,5 @@ def _refuse_duplicates(names: Iterable[str]) -> list[TopicResult]:
 
 def _describe_new_topic(request: NewTopic, cluster: Cluster) -> tuple[ConfigEntry, ...]:
     overrides = {name: value for name, value in request.configs.items() if value is not None}
-    stream = cluster.image.stream_of(request.name)
-    inherited = None if stream is None else stream.settings
+    inherited = cluster.image.inherited_settings(request.name)
     return tuple(describe_topic_configs(overrides, cluster.config, inherited=inherited))

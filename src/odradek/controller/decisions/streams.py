@@ -15,7 +15,7 @@ from odradek.controller.decisions.topics import MAX_PARTITIONS_PER_REQUEST, QUOT
 from odradek.conventions.dataclass import dataclass
 from odradek.metadata.changes import StreamChanged, StreamDeleted
 from odradek.metadata.image import merge
-from odradek.metadata.streams import TOPIC_SEPARATOR, StreamImage, alias_prefix, illegal_path_reason
+from odradek.metadata.streams import TOPIC_SEPARATOR, StreamImage, illegal_path_reason
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 from odradek.security.access_expressions import ExpressionError, expression_of_user, parse_expression
@@ -82,7 +82,7 @@ def decide_stream_deletions(
             refusal = Refusal(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
         elif stream is None:
             refusal = unknown(path)
-        elif not mutations.allows(_partition_count(path, cluster.image)):
+        elif not mutations.allows(sum(len(topic.partitions) for topic in cluster.image.topics_of(path))):
             refusal = QUOTA_EXCEEDED
         else:
             changes.append(StreamDeleted(stream.stream_id))
@@ -90,11 +90,6 @@ def decide_stream_deletions(
             continue
         results.append(StreamResult(path, refusal))
     return results, changes
-
-
-def _partition_count(path: str, image: MetadataImage) -> int:
-    prefix = path + TOPIC_SEPARATOR
-    return sum(len(topic.partitions) for name, topic in image.topics.items() if name.startswith(prefix))
 
 
 def _decide(
@@ -173,8 +168,7 @@ def _check_new_path(path: str, image: MetadataImage) -> Refusal | None:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
     if path in image.streams:
         return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Stream '{path}' already exists.")
-    prefix = alias_prefix(path)
-    taken = next((name for name in image.topics if name.startswith(prefix)), None)
+    taken = image.topic_like_alias(path)
     if taken is not None:
         reason = f"The topic '{taken}' has a name that would be an alias in the stream '{path}'."
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)

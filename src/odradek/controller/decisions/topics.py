@@ -173,8 +173,7 @@ def _check_new_configs(request: NewTopic, cluster: Cluster) -> Refusal | None:
     if not request.configs:
         return None
     own = {name: value for name, value in request.configs.items() if value is not None}
-    stream = cluster.image.stream_of(request.name)
-    return check_topic_configs(own if stream is None else {**stream.settings, **own}, cluster.config)
+    return check_topic_configs(cluster.image.with_inherited(request.name, own), cluster.config)
 
 
 def _place(request: NewTopic, cluster: Cluster) -> list[Replicas] | Refusal:
